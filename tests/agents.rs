@@ -266,7 +266,7 @@ fn lies(program: &Program) {
     let shown = stage.ended("unreported");
     assert_ne!(shown["task"]["status"], "done", "{shown:#}");
     assert_eq!(shown["task"]["consecutive_failures"], 1, "{shown:#}");
-    let is_reminded = |asked: &provider::Asked| asked.body.contains("This run has no verdict yet.");
+    let is_reminded = |asked: &provider::ProviderRequest| asked.body.contains("This run has no verdict yet.");
     let is_reminded = stage.provider.asked().iter().any(is_reminded);
     assert_eq!(is_reminded, program.has_hook(), "{}", stage.state(&shown));
 }
@@ -429,7 +429,7 @@ fn is_resumed(program: &Program) {
         stage.state(&shown)
     );
     let asked = stage.provider.asked().split_off(before);
-    let goes_on = |asked: &provider::Asked| {
+    let goes_on = |asked: &provider::ProviderRequest| {
         asked.results >= 1 && asked.body.matches("Write a word into out.txt.").count() == 1
     };
     assert!(asked.iter().any(goes_on), "{}", stage.state(&shown));
@@ -453,7 +453,7 @@ fn is_forked(program: &Program) {
     let shown = fork.ended("completed");
     assert_eq!(shown["latest_summary"], "tried it", "{}", fork.state(&shown));
     let asked = fork.provider.asked().split_off(before);
-    let knows = |asked: &provider::Asked| {
+    let knows = |asked: &provider::ProviderRequest| {
         ["Write a word into out.txt.", "now try it with a zebra"]
             .iter()
             .all(|words| asked.body.contains(words))

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::doors::{idle_worker, workers_door};
 use crate::harness::{Fleet, User};
-use crate::http::{Answer, Http};
+use crate::http::{Http, HttpAnswer};
 
 /// The operator's door. Where workers share the operator's uid it asks for the key.
 fn operator(fleet: &Fleet) -> Http {
@@ -24,7 +24,7 @@ fn id(created: &Value) -> String {
 
 /// Checks that an answer is a problem document of a class, and returns it.
 #[track_caller]
-fn problem(answer: &Answer, status: u16, code: &str) -> Value {
+fn problem(answer: &HttpAnswer, status: u16, code: &str) -> Value {
     let problem = answer.json(status);
     assert!(answer.head.contains("content-type: application/problem+json"), "{}", answer.head);
     assert_eq!((&problem["status"], &problem["code"]), (&json!(status), &json!(code)), "{problem}");

@@ -60,7 +60,7 @@ fn create(fleet: &Fleet, script: &str) -> String {
 }
 
 /// Runs a script to its end, and returns what it wrote.
-fn said(fleet: &Fleet, script: &str) -> String {
+fn output_of(fleet: &Fleet, script: &str) -> String {
     let task = create(fleet, script);
     fleet.wait_for(&task, "done");
     fleet.cli(["log", &task]).ok().stdout
@@ -261,12 +261,12 @@ fn an_answer_is_passed_on_as_it_comes_and_what_is_not_read_is_not_kept() {
     let script = "curl -s -N -m 60 $SERVICE_URL/events | while read -r word n; do
                       case $word in data:) echo got $n; curl -s -o /dev/null $SERVICE_URL/next/$((n + 1)) ;; esac
                   done";
-    let parts = said(&fleet, script);
+    let parts = output_of(&fleet, script);
     assert!(["got 1", "got 2", "got 3"].iter().all(|part| parts.contains(part)), "{parts}");
 
     let script = "mkfifo held; curl -s -N -m 60 $SERVICE_URL/endless > held & exec 3< held; head -c 1 <&3 > /dev/null
                   for i in $(seq 30); do curl -s -f -o /dev/null -m 20 $SERVICE_URL/other || exit 9; done; echo well";
-    assert!(said(&fleet, script).contains("well"));
+    assert!(output_of(&fleet, script).contains("well"));
     let sent = provider.endless.load(Ordering::Acquire);
     assert!((1 << 16..64 << 20).contains(&sent), "{sent} bytes were sent to a worker that read one");
 }
@@ -289,7 +289,7 @@ fn a_service_that_is_not_trusted_gets_no_request() {
     let Some(fleet) = keyed(User::current(), &provider) else { return };
     other.write_ca(&fleet.home());
     fleet.start();
-    let answer = said(&fleet, "curl -s -m 20 -w ' %{http_code}' $SERVICE_URL/x");
+    let answer = output_of(&fleet, "curl -s -m 20 -w ' %{http_code}' $SERVICE_URL/x");
     assert!(answer.contains("certificate") && answer.contains(" 502"), "{answer}");
     assert_eq!(provider.asked(), Vec::<String>::new());
 }

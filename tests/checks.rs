@@ -11,7 +11,7 @@ fn runs(shown: &Value) -> Vec<(String, String)> {
     runs.iter().map(|run| (word(run, "purpose"), word(run, "outcome"))).collect()
 }
 
-fn told(runs: &[(&str, &str)]) -> Vec<(String, String)> {
+fn expected_runs(runs: &[(&str, &str)]) -> Vec<(String, String)> {
     runs.iter().map(|(purpose, outcome)| ((*purpose).to_owned(), (*outcome).to_owned())).collect()
 }
 
@@ -33,7 +33,7 @@ fn a_worker_that_lies_reads_what_was_wrong_and_is_done_when_its_work_is() {
             ("work", "completed"),
             ("check", "check_passed"),
         ];
-        assert_eq!(runs(&shown), told(&expected), "{shown:#}");
+        assert_eq!(runs(&shown), expected_runs(&expected), "{shown:#}");
         assert_eq!(shown["runs"][1]["error"], "the check failed: exit code 3; there is no proof");
         assert_eq!(shown["task"]["result"], "all tests pass");
         let failed = shown["runs"][1]["id"].to_string();
@@ -76,7 +76,11 @@ fn a_check_finds_the_work_without_its_worker_and_has_no_way_to_the_board() {
                      ! supervisor complete --summary 'me too'";
         let id = fleet.create("work", script, &["--check", check]);
         let shown = fleet.wait_for(&id, "done");
-        assert_eq!(runs(&shown), told(&[("work", "completed"), ("check", "check_passed")]), "{shown:#}");
+        assert_eq!(
+            runs(&shown),
+            expected_runs(&[("work", "completed"), ("check", "check_passed")]),
+            "{shown:#}"
+        );
         assert_eq!(shown["runs"][0]["workspace_path"], shown["runs"][1]["workspace_path"]);
         assert_eq!(shown["runs"][0]["worker_uid"], shown["runs"][1]["worker_uid"]);
         assert_eq!(shown["runs"][0]["policy"], shown["runs"][1]["policy"]);
@@ -89,7 +93,7 @@ fn a_check_ends_at_the_limit_of_its_task_and_counts_as_failed() {
     let more = ["--check", "sleep 600", "--max-checks", "1", "--max-runtime", "5"];
     let id = fleet.create("work", "true", &more);
     let shown = fleet.wait_for(&id, "blocked");
-    assert_eq!(runs(&shown), told(&[("work", "completed"), ("check", "check_failed")]), "{shown:#}");
+    assert_eq!(runs(&shown), expected_runs(&[("work", "completed"), ("check", "check_failed")]), "{shown:#}");
     assert_eq!(shown["runs"][1]["error"], "the check failed: it ran longer than its limit");
 }
 
@@ -119,7 +123,7 @@ fn a_child_that_a_worker_makes_may_have_a_check_and_no_worker_changes_one() {
     let shown = fleet.wait_for(&id, "done");
     let child = shown["latest_summary"].as_str().unwrap().trim().to_owned();
     let shown = fleet.wait_for(&child, "done");
-    assert_eq!(runs(&shown), told(&[("work", "completed"), ("check", "check_passed")]), "{shown:#}");
+    assert_eq!(runs(&shown), expected_runs(&[("work", "completed"), ("check", "check_passed")]), "{shown:#}");
 }
 
 /// Whatever step the daemon dies at, no work is lost and no check runs twice at once: a second one would find the first's mark.

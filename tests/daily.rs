@@ -415,6 +415,11 @@ fn an_attached_file_is_copied_out_and_replaces_none() {
         let written = fleet.cli(["attach-get", "2"]).ok();
         assert_eq!(written.stdout, "Wrote - (8 bytes)\n");
         assert_eq!(std::fs::read_to_string(fleet.home().join("-")).unwrap(), "read me\n");
+        // A worker chooses the name, and a shell reads such a file by itself.
+        fleet.cli(["attach", &task, file.to_str().unwrap(), "--name", ".bash_login"]).ok();
+        fleet.cli(["attach-get", "3"]).refused(2, "begins with a dot");
+        assert!(!fleet.home().join(".bash_login").exists());
+        fleet.cli(["attach-get", "3", "--output", "login"]).ok();
     }
 }
 

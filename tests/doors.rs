@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::harness::{Fleet, User};
-use crate::http::{Answer, Http};
+use crate::http::{Http, HttpAnswer};
 
 /// Each path of the API with its methods: what it takes as a body, and what it takes as a file.
 const RESOURCES: &[(&str, &[(&str, Takes)])] = &[
@@ -180,7 +180,7 @@ pub(crate) fn idle_worker(fleet: &Fleet, more: &[&str]) -> (String, String) {
 
 /// Checks that an answer is a problem document, and returns it.
 #[track_caller]
-fn problem(what: &str, answer: &Answer, status: u16) -> Value {
+fn problem(what: &str, answer: &HttpAnswer, status: u16) -> Value {
     assert_eq!(answer.status, status, "{what}: {}", answer.body);
     assert!(answer.head.contains("content-type: application/problem+json"), "{what}: {}", answer.head);
     let problem: Value = serde_json::from_str(&answer.body).unwrap();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::{Fleet, Terminal};
-use crate::http::{Answer, Http};
+use crate::http::{Http, HttpAnswer};
 
 fn operator(fleet: &Fleet) -> Http {
     let api = Http::at(fleet.root().join("run/supervisor.sock"));
@@ -13,7 +13,7 @@ fn operator(fleet: &Fleet) -> Http {
     }
 }
 
-fn patch(api: &Http, task: &str, body: &Value) -> Answer {
+fn patch(api: &Http, task: &str, body: &Value) -> HttpAnswer {
     api.send("PATCH", &format!("/api/v1/tasks/{task}"), body.to_string().as_bytes())
 }
 

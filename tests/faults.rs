@@ -6,8 +6,8 @@ use nix::errno::Errno;
 use serde_json::{Value, json};
 
 use crate::harness::Fleet;
-use crate::http::{Answer, Http};
-use crate::injector::{Calls, Injector, Seen, Whom};
+use crate::http::{Http, HttpAnswer};
+use crate::injector::{Calls, Injector, SeenCall, Whom};
 use crate::invariants::invariants_hold;
 use crate::journal::{Attempts, Journal};
 
@@ -71,7 +71,7 @@ fn door(fleet: &Fleet) -> Http {
     Http::at(fleet.root().join("run/supervisor.sock")).with("x-supervisor-key", &key)
 }
 
-fn call(api: &Http, verb: &str, body: &Value) -> Answer {
+fn call(api: &Http, verb: &str, body: &Value) -> HttpAnswer {
     api.post(&format!("/api/v1/verbs/{verb}"), body)
 }
 
@@ -131,7 +131,7 @@ fn each_write_fails(errno: Errno) {
             let shown = show(&api, &task);
             assert!((deed.is_done)(&shown, &word), "{word}: {shown:#}");
             kept.push((deed, task, word));
-            if seen == Seen::Nothing {
+            if seen == SeenCall::Nothing {
                 assert!(pass > 1, "{} writes to the board", deed.verb);
                 break;
             }
@@ -159,7 +159,7 @@ fn each_write_fails(errno: Errno) {
 
 /// Checks that a refusal says what the matter is, and no more than is known.
 #[track_caller]
-fn refused(answer: &Answer, errno: Errno, word: &str) {
+fn refused(answer: &HttpAnswer, errno: Errno, word: &str) {
     let problem = answer.json(503);
     assert_eq!(problem["code"], "try_again", "{word}: {problem}");
     let (detail, hint) = (problem["detail"].as_str().unwrap(), problem["hint"].as_str().unwrap());
@@ -202,7 +202,7 @@ fn each_run_goes_on(whom: Whom, errno: Errno, calls: Calls, step: usize, paths: 
         let open = shown["runs"].as_array().unwrap().iter().filter(|run| run["outcome"].is_null()).count();
         assert_eq!(open, 0, "{shown:#}");
         tasks.push(id);
-        if injector.disarm() == Seen::Nothing {
+        if injector.disarm() == SeenCall::Nothing {
             break;
         }
     }

@@ -21,7 +21,7 @@ use regex::Regex;
 use rusqlite::types::ValueRef;
 
 use crate::harness::{Fleet, Output};
-use table::{Proof, Row, TABLE};
+use table::{FlagProof, Row, TABLE};
 
 /// Other names of verbs, whose flags are the same.
 const ALIASES: [&str; 8] =
@@ -75,7 +75,7 @@ fn every_flag_of_every_verb_has_a_row_and_every_row_a_flag() {
 fn a_test_that_a_row_names_exists_and_gives_the_flag() {
     let house = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for (verb, flag, proof) in table() {
-        if let Proof::Test(file, name) = proof {
+        if let FlagProof::Test(file, name) = proof {
             let text = fs::read_to_string(house.join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
             let (_, from) =
                 text.split_once(&format!("fn {name}(")).unwrap_or_else(|| panic!("{file} has no {name}"));
@@ -272,7 +272,7 @@ fn show(verbs: std::ops::RangeInclusive<char>) {
     let mut scene = Scene::new();
     let mut shown = 0;
     for (verb, flag, proof) in table() {
-        if let Proof::Lines(plain, with) = proof
+        if let FlagProof::Lines(plain, with) = proof
             && verbs.contains(&verb.chars().next().unwrap_or('a'))
         {
             scene.show(verb, flag, plain, with);

@@ -34,7 +34,7 @@ echo "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\"
 "#;
 
 /// A fleet whose task has a session: its agent has heard of a zebra.
-fn told(user: User, more: &[&str]) -> (Fleet, String) {
+fn fleet_with_session(user: User, more: &[&str]) -> (Fleet, String) {
     let fleet = Fleet::offline_as(user);
     fleet.lane("agent", LANE);
     fleet.start();
@@ -55,7 +55,7 @@ fn session(shown: &Value, run: usize) -> &str {
 #[test]
 fn a_fork_knows_what_its_origin_knew_and_leaves_that_as_it_was() {
     for user in User::all() {
-        let (fleet, task) = told(user, &[]);
+        let (fleet, task) = fleet_with_session(user, &[]);
         let sessions = fleet.root().join("sessions/default").join(&task);
         let kept = || {
             let mut files: Vec<_> =
@@ -116,7 +116,7 @@ fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
 
 #[test]
 fn a_fork_whose_session_is_gone_begins_anew_with_the_whole_task() {
-    let (fleet, task) = told(User::current(), &[]);
+    let (fleet, task) = fleet_with_session(User::current(), &[]);
     for file in walk(&fleet.root().join("sessions/default").join(&task)) {
         fs::remove_file(file).unwrap();
     }
@@ -130,7 +130,7 @@ fn a_fork_whose_session_is_gone_begins_anew_with_the_whole_task() {
 #[test]
 fn what_an_agent_has_left_among_its_sessions_does_not_keep_them_from_being_forked() {
     for user in User::all() {
-        let (fleet, task) = told(user, &[]);
+        let (fleet, task) = fleet_with_session(user, &[]);
         let sessions = fleet.root().join("sessions/default").join(&task).join("agent");
         let mut deep = sessions.clone();
         (0..40).for_each(|_| deep.push("d"));
@@ -148,7 +148,7 @@ fn what_an_agent_has_left_among_its_sessions_does_not_keep_them_from_being_forke
 
 #[test]
 fn a_fork_of_too_many_files_is_blocked_at_once_with_what_to_do() {
-    let (fleet, task) = told(User::current(), &[]);
+    let (fleet, task) = fleet_with_session(User::current(), &[]);
     let sessions = fleet.root().join("sessions/default").join(&task).join("agent");
     (0..20_001).for_each(|n| drop(fs::File::create(sessions.join(format!("f{n}"))).unwrap()));
     let fork = forked(&fleet, &task, &[]);
@@ -161,7 +161,7 @@ fn a_fork_of_too_many_files_is_blocked_at_once_with_what_to_do() {
 
 #[test]
 fn what_cannot_be_forked_is_refused_with_what_to_do() {
-    let (fleet, task) = told(User::current(), &[]);
+    let (fleet, task) = fleet_with_session(User::current(), &[]);
     let busy = fleet.json(["create", "busy", "--assignee", "agent", "--body", "wait for it"]);
     let busy = busy["id"].as_str().unwrap().to_owned();
     fleet.eventually("it is at work", || fleet.cli(["log", &busy]).stdout.contains("init").then_some(()));

@@ -24,16 +24,16 @@ pub(crate) fn free_port() -> u16 {
 
 /// Where a server listens.
 #[derive(Clone, Debug)]
-enum Door {
+enum Address {
     Socket(PathBuf),
     Port(u16),
 }
 
-impl Door {
+impl Address {
     fn connect(&self) -> io::Result<Box<dyn Stream>> {
         Ok(match self {
-            Door::Socket(path) => Box::new(UnixStream::connect(path)?),
-            Door::Port(port) => Box::new(TcpStream::connect((Ipv4Addr::LOCALHOST, *port))?),
+            Address::Socket(path) => Box::new(UnixStream::connect(path)?),
+            Address::Port(port) => Box::new(TcpStream::connect((Ipv4Addr::LOCALHOST, *port))?),
         })
     }
 }
@@ -44,13 +44,13 @@ impl<T: Read + Write> Stream for T {}
 /// A client of one server, with the headers that each of its requests carries.
 #[derive(Clone, Debug)]
 pub(crate) struct Http {
-    door: Door,
+    door: Address,
     headers: Vec<(String, String)>,
 }
 
 /// An answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpAnswer {
     /// The status code.
     pub(crate) status: u16,
     /// The head as it came, in lower case.
@@ -62,12 +62,12 @@ pub(crate) struct Answer {
 impl Http {
     /// A client without headers of its own.
     pub(crate) fn at(socket: impl AsRef<Path>) -> Self {
-        Http { door: Door::Socket(socket.as_ref().to_owned()), headers: Vec::new() }
+        Http { door: Address::Socket(socket.as_ref().to_owned()), headers: Vec::new() }
     }
 
     /// The same for a port of this host.
     pub(crate) fn on(port: u16) -> Self {
-        Http { door: Door::Port(port), headers: Vec::new() }
+        Http { door: Address::Port(port), headers: Vec::new() }
     }
 
     /// The same client with one header more.
@@ -79,25 +79,25 @@ impl Http {
 
     /// Sends a request without a body.
     #[track_caller]
-    pub(crate) fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> HttpAnswer {
         self.send("GET", path, b"")
     }
 
     /// Sends a request with a JSON body.
     #[track_caller]
-    pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> HttpAnswer {
         self.send("POST", path, body.to_string().as_bytes())
     }
 
     /// Sends a request and reads the answer to its end. A body is JSON.
     #[track_caller]
-    pub(crate) fn send(&self, method: &str, path: &str, body: &[u8]) -> Answer {
+    pub(crate) fn send(&self, method: &str, path: &str, body: &[u8]) -> HttpAnswer {
         self.send_as(method, path, Some("application/json").filter(|_| !body.is_empty()), body)
     }
 
     /// Sends a request whose body is said to be of a type.
     #[track_caller]
-    pub(crate) fn send_as(&self, method: &str, path: &str, kind: Option<&str>, body: &[u8]) -> Answer {
+    pub(crate) fn send_as(&self, method: &str, path: &str, kind: Option<&str>, body: &[u8]) -> HttpAnswer {
         let mut stream = self.door.connect().unwrap();
         let mut head = vec![
             format!("{method} {path} HTTP/1.1"),
@@ -115,7 +115,7 @@ impl Http {
         let mut bytes = Vec::new();
         let read = read_answer(&mut *stream, &mut bytes);
         assert!(!bytes.is_empty(), "{method} {path}: no answer: {sent:?} {read:?}");
-        Answer::parse(&String::from_utf8_lossy(&bytes))
+        HttpAnswer::parse(&String::from_utf8_lossy(&bytes))
     }
 }
 
@@ -141,13 +141,13 @@ fn length(bytes: &[u8]) -> Option<usize> {
     Some(end + rest.lines().next()?.trim().parse::<usize>().ok()?)
 }
 
-impl Answer {
+impl HttpAnswer {
     fn parse(text: &str) -> Self {
         let (head, rest) = text.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         let head = head.to_lowercase();
         let body = if head.contains("transfer-encoding: chunked") { unchunk(rest) } else { rest.to_owned() };
-        Answer { status, head, body }
+        HttpAnswer { status, head, body }
     }
 
     /// The body as JSON, where the status is the expected one.

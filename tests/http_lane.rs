@@ -14,7 +14,7 @@ use crate::proxy::is_possible;
 
 /// What a service was asked.
 #[derive(Clone, Debug)]
-struct Asked {
+struct ServiceCall {
     /// The first line and the headers.
     head: String,
     body: Value,
@@ -23,12 +23,14 @@ struct Asked {
 /// A service on the host's loopback interface.
 struct Service {
     port: u16,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ServiceCall>>>,
 }
 
 impl Service {
     /// Answers each request by a function.
-    fn start(answer: impl Fn(&Asked, &mut TcpStream) -> std::io::Result<()> + Send + Sync + 'static) -> Self {
+    fn start(
+        answer: impl Fn(&ServiceCall, &mut TcpStream) -> std::io::Result<()> + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let (asked, answer) = (Arc::new(Mutex::new(Vec::new())), Arc::new(answer));
@@ -53,7 +55,7 @@ impl Service {
         Service::start(move |_, stream| say(stream, status, head, body))
     }
 
-    fn asked(&self) -> Vec<Asked> {
+    fn asked(&self) -> Vec<ServiceCall> {
         self.asked.lock().unwrap().clone()
     }
 
@@ -67,7 +69,7 @@ impl Service {
     }
 }
 
-fn receive(stream: &mut TcpStream) -> std::io::Result<Asked> {
+fn receive(stream: &mut TcpStream) -> std::io::Result<ServiceCall> {
     let (mut head, mut byte) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") {
         stream.read_exact(&mut byte)?;
@@ -77,7 +79,7 @@ fn receive(stream: &mut TcpStream) -> std::io::Result<Asked> {
     let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
     let mut body = vec![0; length.and_then(|length| length.parse().ok()).unwrap_or_default()];
     stream.read_exact(&mut body)?;
-    Ok(Asked { head, body: serde_json::from_slice(&body).unwrap_or_default() })
+    Ok(ServiceCall { head, body: serde_json::from_slice(&body).unwrap_or_default() })
 }
 
 fn say(stream: &mut TcpStream, status: u16, head: &str, body: &str) -> std::io::Result<()> {

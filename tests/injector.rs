@@ -62,7 +62,7 @@ impl Whom {
 
 /// Whether the call that was meant has failed, or there was none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum SeenCall {
     /// It has failed.
     Failed,
     /// This many calls were not made.
@@ -152,9 +152,9 @@ impl Injector {
     }
 
     /// Lets everything pass again.
-    pub(crate) fn disarm(&self) -> Seen {
+    pub(crate) fn disarm(&self) -> SeenCall {
         let said = self.ask("disarm");
-        if said == "failed" { Seen::Failed } else { Seen::Nothing }
+        if said == "failed" { SeenCall::Failed } else { SeenCall::Nothing }
     }
 
     /// Kills the daemon as `kill -9` does, with its tracer, and waits until it is gone.
@@ -209,7 +209,7 @@ impl Orders {
             return "ok".to_owned();
         }
         self.armed = false;
-        if let Some(said) = std::mem::take(&mut self.start).said() {
+        if let Some(said) = std::mem::take(&mut self.start).report() {
             return said;
         }
         let failed = self.calls > self.pass;

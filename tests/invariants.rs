@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::harness::{Fleet, Output, Process, cgroup};
-use crate::journal::{Attempts, Journal, Line, entries};
+use crate::journal::{Attempts, Journal, JournalLine, entries};
 
 /// Which promise is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,33 +25,38 @@ pub(crate) enum Broken {
 
 /// One case.
 #[derive(Clone, Debug)]
-pub(crate) struct Fault {
+pub(crate) struct BrokenInvariant {
     /// Which promise is broken.
     pub(crate) broken: Broken,
     /// How that was seen.
     pub(crate) seen: String,
 }
 
-impl Fault {
+impl BrokenInvariant {
     /// A case that was seen.
     pub(crate) fn new(broken: Broken, seen: impl Into<String>) -> Self {
-        Fault { broken, seen: seen.into() }
+        BrokenInvariant { broken, seen: seen.into() }
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for BrokenInvariant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}: {}", self.broken, self.seen)
     }
 }
 
 /// Cases, a line each.
-pub(crate) fn in_lines(faults: &[Fault]) -> String {
-    faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("\n")
+pub(crate) fn in_lines(faults: &[BrokenInvariant]) -> String {
+    faults.iter().map(BrokenInvariant::to_string).collect::<Vec<_>>().join("\n")
 }
 
 /// What breaks an invariant: in the runs, or in the board, which is whole and whose events, replayed, lead to the same states.
-pub(crate) fn faults(journal: &Journal, fleet: &Fleet, tasks: &[String], attempts: Attempts) -> Vec<Fault> {
+pub(crate) fn faults(
+    journal: &Journal,
+    fleet: &Fleet,
+    tasks: &[String],
+    attempts: Attempts,
+) -> Vec<BrokenInvariant> {
     let mut faults = of_runs(journal, fleet, tasks, attempts);
     faults.extend(of_board(fleet));
     faults
@@ -59,33 +64,40 @@ pub(crate) fn faults(journal: &Journal, fleet: &Fleet, tasks: &[String], attempt
 
 /// Compares the journal with the board: every task is done by exactly one run, nothing ran that the board does not
 /// know, nothing ran twice at once, nothing was counted that should not be.
-pub(crate) fn of_runs(journal: &Journal, fleet: &Fleet, tasks: &[String], attempts: Attempts) -> Vec<Fault> {
+pub(crate) fn of_runs(
+    journal: &Journal,
+    fleet: &Fleet,
+    tasks: &[String],
+    attempts: Attempts,
+) -> Vec<BrokenInvariant> {
     let mut faults = Vec::new();
     let lines = journal.lines();
-    let overlaps: Vec<&Line> = lines.iter().filter(|line| line.what == "overlap").collect();
+    let overlaps: Vec<&JournalLine> = lines.iter().filter(|line| line.what == "overlap").collect();
     if !overlaps.is_empty() {
-        faults.push(Fault::new(Broken::Duplicated, format!("ran twice at once: {overlaps:?}")));
+        faults.push(BrokenInvariant::new(Broken::Duplicated, format!("ran twice at once: {overlaps:?}")));
     }
     let History { runs, outcomes, faults: ended_twice } = History::of(&asking(fleet));
     faults.extend(ended_twice);
     for id in tasks {
-        let mine: Vec<&Line> = lines.iter().filter(|line| &line.task == id).collect();
+        let mine: Vec<&JournalLine> = lines.iter().filter(|line| &line.task == id).collect();
         let known = runs.get(id).cloned().unwrap_or_default();
         let found = of_task(&mine, &known, &outcomes, attempts);
         if !found.is_empty() {
             let shown = fleet.cli(["show", id, "--json"]).stdout;
-            let told =
-                |fault: Fault| Fault { seen: format!("{}: {id}: {mine:?}\n{shown}", fault.seen), ..fault };
+            let told = |fault: BrokenInvariant| BrokenInvariant {
+                seen: format!("{}: {id}: {mine:?}\n{shown}", fault.seen),
+                ..fault
+            };
             faults.extend(found.into_iter().map(told));
         }
     }
     let all = fleet.json(["list", "--limit", "5000"]);
     for task in all["tasks"].as_array().unwrap_or_else(|| all.as_array().unwrap()) {
         if task["status"] != "done" {
-            faults.push(Fault::new(Broken::Lost, format!("a task is not done: {task:#}")));
+            faults.push(BrokenInvariant::new(Broken::Lost, format!("a task is not done: {task:#}")));
         }
         if attempts == Attempts::One && task["consecutive_failures"] != 0 {
-            faults.push(Fault::new(Broken::Wrong, format!("a failure was counted: {task:#}")));
+            faults.push(BrokenInvariant::new(Broken::Wrong, format!("a failure was counted: {task:#}")));
         }
     }
     faults
@@ -93,15 +105,15 @@ pub(crate) fn of_runs(journal: &Journal, fleet: &Fleet, tasks: &[String], attemp
 
 /// The faults of one task: what its runs have recorded, which of them the board knows, and how those ended.
 fn of_task(
-    mine: &[&Line],
+    mine: &[&JournalLine],
     known: &BTreeSet<i64>,
     outcomes: &BTreeMap<i64, String>,
     attempts: Attempts,
-) -> Vec<Fault> {
+) -> Vec<BrokenInvariant> {
     let mut faults = Vec::new();
     let mut check = |holds: bool, broken: Broken, seen: &str| {
         if !holds {
-            faults.push(Fault::new(broken, seen));
+            faults.push(BrokenInvariant::new(broken, seen));
         }
     };
     let of = |what: &str| -> Vec<i64> {
@@ -132,7 +144,7 @@ fn of_task(
 }
 
 /// How a checker asks the program about a board.
-pub(crate) type Ask<'a> = dyn Fn(&[&str]) -> Output + 'a;
+pub(crate) type BoardQuery<'a> = dyn Fn(&[&str]) -> Output + 'a;
 
 /// Asks the program over the root of a fleet.
 pub(crate) fn asking(fleet: &Fleet) -> impl Fn(&[&str]) -> Output {
@@ -158,30 +170,30 @@ pub(crate) fn nothing_is_left(fleet: &Fleet) {
 }
 
 /// What breaks an invariant of a board none of whose runs is under way.
-pub(crate) fn at_rest(ask: &Ask<'_>) -> Vec<Fault> {
+pub(crate) fn at_rest(ask: &BoardQuery<'_>) -> Vec<BrokenInvariant> {
     let mut faults = History::of(ask).faults;
     let listed = ask(&["list", "--archived", "--limit", "5000", "--json"]).ok().json();
     let listed = listed.as_array().or_else(|| listed["tasks"].as_array()).unwrap();
     // What an external worker has claimed goes on elsewhere.
     let goes_on = |task: &&Value| task["status"] == "running" || !task["current_run_id"].is_null();
     for task in listed.iter().filter(|task| task["claim_expires"].is_null()).filter(goes_on) {
-        faults.push(Fault::new(Broken::Wrong, format!("it is said to have a run: {task:#}")));
+        faults.push(BrokenInvariant::new(Broken::Wrong, format!("it is said to have a run: {task:#}")));
     }
     faults.extend(of_report(&ask(&["doctor", "--replay", "--json"]).json()));
     faults
 }
 
 /// Whether the database is whole, and its log leads to the same states.
-pub(crate) fn of_board(fleet: &Fleet) -> Vec<Fault> {
+pub(crate) fn of_board(fleet: &Fleet) -> Vec<BrokenInvariant> {
     of_report(&fleet.cli(["doctor", "--replay", "--json"]).json())
 }
 
-fn of_report(report: &Value) -> Vec<Fault> {
+fn of_report(report: &Value) -> Vec<BrokenInvariant> {
     let checks = report["checks"].as_array().unwrap();
     let failed = ["board default", "replay default", "attachments default"].into_iter().filter_map(|name| {
         let check = checks.iter().find(|check| check["check"] == name);
         let is_ok = check.is_some_and(|check| check["verdict"] == "ok");
-        (!is_ok).then(|| Fault::new(Broken::Wrong, format!("{name}: {check:#?}")))
+        (!is_ok).then(|| BrokenInvariant::new(Broken::Wrong, format!("{name}: {check:#?}")))
     });
     failed.collect()
 }
@@ -193,11 +205,11 @@ pub(crate) struct History {
     /// How each run ended.
     pub(crate) outcomes: BTreeMap<i64, String>,
     /// Runs that ended twice.
-    faults: Vec<Fault>,
+    faults: Vec<BrokenInvariant>,
 }
 
 impl History {
-    pub(crate) fn of(ask: &Ask<'_>) -> Self {
+    pub(crate) fn of(ask: &BoardQuery<'_>) -> Self {
         let mut history = History { runs: BTreeMap::new(), outcomes: BTreeMap::new(), faults: Vec::new() };
         let mut since = 0;
         loop {
@@ -228,7 +240,8 @@ impl History {
         if let Some(outcome) = outcome
             && self.outcomes.insert(run, outcome.to_owned()).is_some()
         {
-            self.faults.push(Fault::new(Broken::Duplicated, format!("a run has ended twice: {event:#}")));
+            self.faults
+                .push(BrokenInvariant::new(Broken::Duplicated, format!("a run has ended twice: {event:#}")));
         }
     }
 }
@@ -253,15 +266,15 @@ pub(crate) fn left_over(fleet: &Fleet, group: Option<&Path>) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn line(what: &str, run: i64) -> Line {
-        Line { what: what.to_owned(), task: "t_00000001".to_owned(), run }
+    fn line(what: &str, run: i64) -> JournalLine {
+        JournalLine { what: what.to_owned(), task: "t_00000001".to_owned(), run }
     }
 
     /// A checker that finds nothing proves nothing: each fault is found where it is.
     #[test]
     fn each_fault_is_seen() {
-        let seen = |lines: &[Line], ended: &[(i64, &str)]| {
-            let mine: Vec<&Line> = lines.iter().collect();
+        let seen = |lines: &[JournalLine], ended: &[(i64, &str)]| {
+            let mine: Vec<&JournalLine> = lines.iter().collect();
             let outcomes: BTreeMap<i64, String> =
                 ended.iter().map(|(run, how)| (*run, (*how).to_owned())).collect();
             let known = outcomes.keys().copied().collect();

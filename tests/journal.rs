@@ -15,7 +15,7 @@ const DEFAULT_POLICY: &str = include_str!("../policies/src/presets/default.toml"
 
 /// One line that a worker has written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct JournalLine {
     pub(crate) what: String,
     pub(crate) task: String,
     pub(crate) run: i64,
@@ -119,13 +119,17 @@ impl Journal {
     }
 
     /// Everything that was written.
-    pub(crate) fn lines(&self) -> Vec<Line> {
+    pub(crate) fn lines(&self) -> Vec<JournalLine> {
         let text = fs::read_to_string(&self.path).unwrap();
         text.lines()
             .map(|line| {
                 let words: Vec<&str> = line.split(' ').collect();
                 assert_eq!(words.len(), 3, "{line}");
-                Line { what: words[0].to_owned(), task: words[1].to_owned(), run: words[2].parse().unwrap() }
+                JournalLine {
+                    what: words[0].to_owned(),
+                    task: words[1].to_owned(),
+                    run: words[2].parse().unwrap(),
+                }
             })
             .collect()
     }

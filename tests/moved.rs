@@ -10,13 +10,13 @@ use crate::harness::{Fleet, Output, User};
 use crate::journal::{Journal, PATIENT, of_task, outcomes, records};
 
 /// A fleet's root under another name, with a daemon over it.
-struct Moved<'a> {
+struct MovedRoot<'a> {
     fleet: &'a Fleet,
     place: PathBuf,
     daemon: Child,
 }
 
-impl<'a> Moved<'a> {
+impl<'a> MovedRoot<'a> {
     fn to(fleet: &'a Fleet, name: &str) -> Self {
         let place = fleet.root().with_file_name(name);
         fs::rename(fleet.root(), &place).unwrap();
@@ -25,7 +25,7 @@ impl<'a> Moved<'a> {
         let mut command = command(fleet, &place, &["daemon"]);
         command.stdout(log.try_clone().unwrap()).stderr(log).env("RUST_LOG", "info");
         let daemon = command.spawn().unwrap();
-        let moved = Moved { fleet, place, daemon };
+        let moved = MovedRoot { fleet, place, daemon };
         fleet.eventually("the daemon serves the moved root", || {
             fleet.log()[before..].contains(" serves ").then_some(())
         });
@@ -37,7 +37,7 @@ impl<'a> Moved<'a> {
     }
 }
 
-impl Drop for Moved<'_> {
+impl Drop for MovedRoot<'_> {
     fn drop(&mut self) {
         Output::of(&mut command(self.fleet, &self.place, &["stop", "--kill"]));
         drop(self.daemon.wait());
@@ -94,7 +94,7 @@ fn a_run_goes_on_under_the_next_daemon_of_a_root_that_was_moved() {
         let (journal, task) = working(&fleet);
         fleet.kill_daemon();
 
-        let moved = Moved::to(&fleet, "moved");
+        let moved = MovedRoot::to(&fleet, "moved");
 
         let status = moved.json(&["status"]);
         assert_eq!(

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Map, Value, json};
 
 use crate::harness::Fleet;
-use crate::http::{Answer, Http};
+use crate::http::{Http, HttpAnswer};
 
 /// As they stand in a query, and in JSON.
 const EDGES: [&str; 9] = [
@@ -35,7 +35,7 @@ fn is_numeric(document: &Value, schema: &Value) -> bool {
 }
 
 /// A refusal names what is wrong; anything else is an answer.
-fn judge(what: &str, key: &str, edge: &str, said: &Answer) -> Option<String> {
+fn judge(what: &str, key: &str, edge: &str, said: &HttpAnswer) -> Option<String> {
     match said.status {
         200..=299 | 404 => None,
         400 | 422 if said.body.contains(key) || said.body.contains(edge) => None,

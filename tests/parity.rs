@@ -17,14 +17,14 @@ use serde_json::Value;
 use crate::harness::{Fleet, Output, User};
 
 /// A root over which commands are run as they are typed, and a note of what was typed.
-struct Desk {
+struct TypedRoot {
     fleet: Fleet,
     typed: RefCell<BTreeMap<String, BTreeSet<String>>>,
 }
 
-impl Desk {
+impl TypedRoot {
     fn new() -> Self {
-        Desk { fleet: Fleet::offline_as(User::ordinary()), typed: RefCell::default() }
+        TypedRoot { fleet: Fleet::offline_as(User::ordinary()), typed: RefCell::default() }
     }
 
     /// Notes a command's verb and flags. Returns its words.

@@ -273,10 +273,10 @@ fn a_worker_that_holds_every_connection_that_it_gets_leaves_the_proxy_to_others(
     fleet.cli(["archive", &greedy]).ok();
 }
 
-/// A program that asks for a page, and says as Claude Code does that the answer of its service had the status 403.
-fn says_forbidden(asks: &str) -> String {
+/// A program that asks for a page, and says as Claude Code does that the answer of its service had this status.
+fn says(status: u16, asks: &str) -> String {
     format!(
-        r#"{asks}; echo '{{"type":"result","is_error":true,"result":"403 no","api_error_status":403}}'; exit 1"#
+        r#"{asks}; echo '{{"type":"result","is_error":true,"result":"{status} no","api_error_status":{status}}}'; exit 1"#
     )
 }
 
@@ -302,8 +302,8 @@ fn a_host_that_the_proxy_refuses_is_no_login_that_a_service_rejects() {
         let ask = |url: &str| format!("curl -s -o /dev/null -m 20 -x $HTTP_PROXY --noproxy '' {url}");
         let (named, unnamed) = (ask(&server.url("a")), ask("-p http://api.denied.example/"));
         let resolved = ask(&format!("http://localhost:{}/", server.port));
-        let create = |lane: &str, asks: &str| {
-            let body = says_forbidden(asks);
+        let create = |lane: &str, status, asks: &str| {
+            let body = says(status, asks);
             let words = ["create", "x", "--assignee", lane, "--max-retries", "1", "--body", &body];
             fleet.json(words)["id"].as_str().unwrap().to_owned()
         };
@@ -312,18 +312,26 @@ fn a_host_that_the_proxy_refuses_is_no_login_that_a_service_rejects() {
             ("other", format!("{named}; {unnamed}"), "api.denied.example"),
             ("private", resolved, "localhost"),
         ] {
-            let task = create(lane, &asks);
+            let task = create(lane, 403, &asks);
             let shown = fleet.wait_for(&task, "blocked");
             let run = &shown["runs"][0];
             assert_eq!(run["outcome"], "crashed", "{shown:#}");
             assert!(run["error"].as_str().unwrap().contains(&format!("connecting to {host}")), "{shown:#}");
             assert_eq!(fleet.json(["holds"]), Value::Array(Vec::new()));
         }
-        // The service itself was asked last.
-        let task = create("other", &format!("{unnamed}; {named}"));
-        fleet.eventually("its account waits for a login", || {
-            (fleet.json(["holds"])[0]["kind"] == "login").then_some(())
-        });
-        assert_eq!(fleet.show(&task)["task"]["consecutive_failures"], 0);
+        // The service itself was asked last, or its status is none of the proxy's.
+        for (status, asks) in [
+            (403, format!("{unnamed}; {named}")),
+            (401, format!("{unnamed}; {named}")),
+            (401, format!("{named}; {unnamed}")),
+        ] {
+            let task = create("other", status, &asks);
+            fleet.eventually("its account waits for a login", || {
+                (fleet.json(["holds"])[0]["kind"] == "login").then_some(())
+            });
+            assert_eq!(fleet.show(&task)["task"]["consecutive_failures"], 0, "{status} {asks}");
+            fleet.cli(["archive", &task]).ok();
+            fleet.cli(["release", "--account", "main"]).ok();
+        }
     }
 }

@@ -120,7 +120,7 @@ const TABLE: &[Row] = &[
     ("limits are counted wrong", "tests/regressions/turns.rs", "six_of_ten_slots_that_are_taken_leave_four"),
     (
         "limits are counted wrong",
-        "supervisor/daemon/src/owner/room.rs",
+        "supervisor/daemon/src/owner/capacity.rs",
         "the_total_cap_counts_what_runs_and_what_was_just_admitted",
     ),
     (

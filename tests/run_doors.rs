@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
-
-use crate::doors::{as_worker, idle_worker, run_sockets};
+use crate::doors::{idle_worker, run_sockets};
 use crate::harness::{Fleet, User, binary};
 use crate::http::Http;
 use crate::siege::{all_is_well, begin, bounds_met, connect, rest, sockets, upload};
@@ -186,24 +184,4 @@ fn a_worker_is_served_at_its_door_by_the_next_daemon_and_after_somebody_removed_
 
         assert_eq!(fleet.wait_for(&task, "done")["latest_summary"], "at the same door");
     }
-}
-
-#[test]
-fn a_run_of_an_earlier_release_is_served_at_the_common_door() {
-    let fleet = Fleet::boot();
-    let (task, token) = idle_worker(&fleet, &[]);
-    fleet.kill_daemon();
-    // Such a run has no door of its own.
-    fs::remove_dir_all(fleet.root().join("run/doors")).unwrap();
-    fleet.start();
-    let door = Http::at(fleet.root().join("run/worker/worker.sock"));
-    let door = door.with("authorization", &format!("Bearer {token}"));
-    let path = format!("/api/v1/tasks/{task}");
-    assert_eq!(door.get(&path).json(200)["task"]["id"], json!(task));
-    // Where no such run lives there is no such door.
-    let other = Fleet::boot();
-    assert!(!other.root().join("run/worker").exists());
-    let (own, token) = idle_worker(&other, &[]);
-    let shown: Value = as_worker(&other, &token).get(&format!("/api/v1/tasks/{own}")).json(200);
-    assert_eq!(shown["task"]["id"], json!(own));
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::harness::Fleet;
 use crate::http::Http;
-use crate::injector::{Injector, Seen};
+use crate::injector::{Injector, SeenCall};
 use crate::invariants::invariants_hold;
 
 use crate::steps::Step;
@@ -85,7 +85,7 @@ fn each_call_fails(part: &str, spare: Spare) {
                 let outcome = run["outcome"].as_str().unwrap();
                 assert!(["completed", "reclaimed"].contains(&outcome), "{what}: {shown:#}");
             }
-            failed += usize::from(injector.disarm() == Seen::Failed);
+            failed += usize::from(injector.disarm() == SeenCall::Failed);
         }
     }
     assert!(failed >= steps.len(), "{failed} calls have failed of {} kinds", steps.len());
@@ -145,7 +145,7 @@ fn a_shortage_that_lasts_is_told_by_the_task_that_waits_and_it_goes_on_by_itself
         let why = shown["why"]["text"].as_str().unwrap();
         assert!(why.contains("waits for dispatch to resume"), "{what}: {why}");
         assert_eq!(shown["runs"].as_array().unwrap().len(), 1, "one row for all tries: {shown:#}");
-        assert_eq!(injector.disarm(), Seen::Failed, "{what}");
+        assert_eq!(injector.disarm(), SeenCall::Failed, "{what}");
 
         let shown = fleet.wait_for(&id, "done");
         assert_eq!(shown["task"]["consecutive_failures"], 0, "{what}: {shown:#}");

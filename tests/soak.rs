@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use self::chaos::{Chaos, Done};
 use self::setting::Setting;
 use crate::crash::Chance;
-use crate::invariants::{Broken, Fault};
+use crate::invariants::{Broken, BrokenInvariant};
 
 /// How long one fleet is disturbed before everything about it is looked at.
 const ROUND: Duration = Duration::from_secs(45);
@@ -35,7 +35,7 @@ impl Sum {
         self.faults.get(&broken).copied().unwrap_or(0)
     }
 
-    fn take(&mut self, faults: &[Fault]) {
+    fn take(&mut self, faults: &[BrokenInvariant]) {
         for fault in faults {
             println!("FAULT {fault}");
             *self.faults.entry(fault.broken).or_default() += 1;

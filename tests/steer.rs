@@ -73,7 +73,7 @@ impl Stage {
     }
 
     /// The texts that the agent has read, after its prompt.
-    fn heard(&self) -> Vec<String> {
+    fn received(&self) -> Vec<String> {
         let all = fs::read_to_string(self.workspace.join("heard")).unwrap();
         let text = |line: &str| {
             let message: Value = serde_json::from_str(line).unwrap();
@@ -97,7 +97,7 @@ fn a_message_reaches_the_running_agent_once_and_all_say_what_became_of_it() {
             stage.fleet.cli(["steer", &stage.task, "use \"the\" new\nendpoint", "--timeout", "1m"]).ok();
         assert!(said.stdout.starts_with("Delivered message 1 to run 1 of t_"), "{}", said.stdout);
         let shown = stage.fleet.wait_for(&stage.task, "done");
-        assert_eq!(stage.heard(), ["use \"the\" new\nendpoint"]);
+        assert_eq!(stage.received(), ["use \"the\" new\nendpoint"]);
         assert_eq!(shown["latest_summary"], "did it", "{shown:#}");
         assert_eq!(stage.states(), ["delivered"]);
         let kinds = stage.kinds();
@@ -153,7 +153,7 @@ fn comments_of_people_reach_the_agent_and_its_own_do_not() {
     let stage = Stage::open("supervisor comment 'my own' > mine; take; confirm; turn done; rest");
     stage.fleet.cli(["comment", &stage.task, "look at the tests"]).ok();
     stage.fleet.wait_for(&stage.task, "done");
-    let heard = stage.heard();
+    let heard = stage.received();
     assert!(heard.len() == 1 && heard[0].ends_with("on your task:\n\nlook at the tests"), "{heard:?}");
     let shown = stage.fleet.show(&stage.task);
     assert_eq!(shown["comments"].as_array().unwrap().len(), 2, "{shown:#}");
@@ -214,7 +214,7 @@ fn a_message_is_neither_lost_nor_doubled_by_the_end_of_a_daemon() {
     stage.show_file("go");
     stage.fleet.wait_for(&stage.task, "done");
     assert_eq!(stage.states(), ["delivered", "delivered"]);
-    let heard = stage.heard();
+    let heard = stage.received();
     assert!(heard.len() == 2 && heard[0].ends_with("first") && heard[1] == "last", "{heard:?}");
 }
 
@@ -322,7 +322,7 @@ fn what_a_person_types_at_an_agent_reaches_it() {
     terminal.until("Sent message 1 to run 1.");
     terminal.until("the task is done");
     assert_eq!(terminal.end().code(), Some(0));
-    assert_eq!(stage.heard(), ["look at the tests"]);
+    assert_eq!(stage.received(), ["look at the tests"]);
     assert_eq!(stage.states(), ["delivered"]);
 }
 

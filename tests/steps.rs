@@ -149,7 +149,7 @@ impl Start {
     }
 
     /// What has come of an order.
-    pub(crate) fn said(self) -> Option<String> {
+    pub(crate) fn report(self) -> Option<String> {
         match self {
             Start::Pass => None,
             Start::Record { seen, .. } => {

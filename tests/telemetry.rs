@@ -10,7 +10,7 @@ use crate::harness::Fleet;
 
 /// A collector, as it behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
+enum CollectorAnswer {
     /// It takes what comes.
     Ok,
     /// It refuses it.
@@ -23,13 +23,13 @@ enum Answer {
 struct Collector {
     endpoint: String,
     spans: Arc<Mutex<Vec<Value>>>,
-    answer: Arc<Mutex<Answer>>,
+    answer: Arc<Mutex<CollectorAnswer>>,
     /// The connections that it leaves without an answer.
     silent: Arc<Mutex<Vec<TcpStream>>>,
 }
 
 impl Collector {
-    fn start(answer: Answer) -> Self {
+    fn start(answer: CollectorAnswer) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("http://{}/base/", listener.local_addr().unwrap());
         let (spans, answer) = (Arc::new(Mutex::default()), Arc::new(Mutex::new(answer)));
@@ -41,8 +41,8 @@ impl Collector {
                 let Ok(stream) = stream else { continue };
                 let says = *says.lock().unwrap();
                 match says {
-                    Answer::Silent => left.lock().unwrap().push(stream),
-                    Answer::Ok | Answer::Refused => take(stream, says, &kept),
+                    CollectorAnswer::Silent => left.lock().unwrap().push(stream),
+                    CollectorAnswer::Ok | CollectorAnswer::Refused => take(stream, says, &kept),
                 }
             }
         });
@@ -68,7 +68,7 @@ impl Collector {
 }
 
 /// Reads one request and answers it.
-fn take(mut stream: TcpStream, answer: Answer, spans: &Mutex<Vec<Value>>) {
+fn take(mut stream: TcpStream, answer: CollectorAnswer, spans: &Mutex<Vec<Value>>) {
     let mut bytes = Vec::new();
     let body = loop {
         let mut piece = [0; 4096];
@@ -92,7 +92,7 @@ fn take(mut stream: TcpStream, answer: Answer, spans: &Mutex<Vec<Value>>) {
         }
     };
     let message: Value = serde_json::from_slice(&body).unwrap();
-    if answer == Answer::Ok {
+    if answer == CollectorAnswer::Ok {
         let resource = &message["resourceSpans"][0];
         let service = &resource["resource"]["attributes"][0];
         assert_eq!(
@@ -101,7 +101,7 @@ fn take(mut stream: TcpStream, answer: Answer, spans: &Mutex<Vec<Value>>) {
         );
         spans.lock().unwrap().extend(resource["scopeSpans"][0]["spans"].as_array().unwrap().iter().cloned());
     }
-    let status = if answer == Answer::Ok { "200 OK" } else { "400 Bad Request" };
+    let status = if answer == CollectorAnswer::Ok { "200 OK" } else { "400 Bad Request" };
     stream.write_all(format!("HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\n{{}}").as_bytes()).ok();
 }
 
@@ -132,7 +132,7 @@ fn counted(fleet: &Fleet, name: &str) -> u64 {
 
 #[test]
 fn a_run_is_a_span_with_its_steps_as_children() {
-    let collector = Collector::start(Answer::Ok);
+    let collector = Collector::start(CollectorAnswer::Ok);
     let fleet = configured(&collector.endpoint);
     let task = fleet.create("one", "exit 0", &[]);
     fleet.wait_for(&task, "done");
@@ -165,7 +165,7 @@ fn a_run_is_a_span_with_its_steps_as_children() {
 
 #[test]
 fn a_run_that_has_lived_through_its_daemon_has_a_trace_too() {
-    let collector = Collector::start(Answer::Ok);
+    let collector = Collector::start(CollectorAnswer::Ok);
     let fleet = configured(&collector.endpoint);
     let go = fleet.home().join("go");
     let script = format!("while [ ! -e {} ]; do sleep 0.05; done", go.display());
@@ -183,7 +183,7 @@ fn a_run_that_has_lived_through_its_daemon_has_a_trace_too() {
 
 #[test]
 fn a_collector_that_is_silent_or_refuses_holds_up_no_run_and_what_it_does_not_take_is_counted() {
-    let collector = Collector::start(Answer::Silent);
+    let collector = Collector::start(CollectorAnswer::Silent);
     let fleet = configured(&collector.endpoint);
     for title in ["one", "two", "three"] {
         let task = fleet.create(title, "exit 0", &[]);
@@ -193,9 +193,9 @@ fn a_collector_that_is_silent_or_refuses_holds_up_no_run_and_what_it_does_not_ta
         (!collector.silent.lock().unwrap().is_empty()).then_some(())
     });
     assert_eq!((counted(&fleet, "spans_exported"), counted(&fleet, "spans_dropped")), (0, 0));
-    *collector.answer.lock().unwrap() = Answer::Refused;
+    *collector.answer.lock().unwrap() = CollectorAnswer::Refused;
     fleet.eventually("what was refused is counted", || (counted(&fleet, "spans_dropped") > 0).then_some(()));
-    *collector.answer.lock().unwrap() = Answer::Ok;
+    *collector.answer.lock().unwrap() = CollectorAnswer::Ok;
     let task = fleet.create("four", "exit 0", &[]);
     collector.trace(&fleet, &task);
     assert!(counted(&fleet, "spans_exported") > 0);
@@ -203,7 +203,7 @@ fn a_collector_that_is_silent_or_refuses_holds_up_no_run_and_what_it_does_not_ta
 
 #[test]
 fn nothing_is_sent_unless_a_collector_is_named_and_a_reload_names_one() {
-    let collector = Collector::start(Answer::Ok);
+    let collector = Collector::start(CollectorAnswer::Ok);
     let fleet = Fleet::boot();
     let silent = fleet.create("silent", "exit 0", &[]);
     fleet.wait_for(&silent, "done");

@@ -148,9 +148,9 @@ fn a_directory_that_is_a_link_or_somebody_elses_is_refused_and_no_user_is_made_u
 }
 
 /// A user that a test has had created; it is gone when this is.
-struct Made(String);
+struct MadeTenant(String);
 
-impl Drop for Made {
+impl Drop for MadeTenant {
     fn drop(&mut self) {
         drop(std::process::Command::new("userdel").arg(&self.0).output());
     }
@@ -164,7 +164,7 @@ fn the_unix_user_of_a_tenant_is_created_where_that_is_asked_for_and_works_in_its
         return;
     }
     let fleet = Fleet::boot();
-    let name = Made(format!("svt{}", std::process::id()));
+    let name = MadeTenant(format!("svt{}", std::process::id()));
     let dir = fleet.home().join("acme");
     let place = dir.display().to_string();
     let words = ["tenant", "create", "acme", "--dir", &place, "--unix-user", &name.0, "--create-user"];

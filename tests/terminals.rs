@@ -34,7 +34,7 @@ fn attach(fleet: &Fleet, task: &str) -> Screen {
 }
 
 /// The events of a kind, with what they tell.
-fn told(fleet: &Fleet, task: &str, kind: &str) -> Vec<String> {
+fn events_of(fleet: &Fleet, task: &str, kind: &str) -> Vec<String> {
     let page = fleet.json(["events", "--task", task]);
     let events = page["events"].as_array().unwrap().iter().filter(|event| event["kind"] == kind);
     events.map(|event| event["payload"].to_string()).collect()
@@ -57,9 +57,9 @@ fn a_person_types_at_the_terminal_of_a_worker_leaves_it_and_comes_back() {
         screen.shows("Detached from the terminal. Run 1 continues");
         assert!(screen.end().success());
         assert_eq!(fleet.status_of(&task), "running");
-        let who = fleet.eventually("it is recorded", || told(&fleet, &task, "terminal_typed").pop());
+        let who = fleet.eventually("it is recorded", || events_of(&fleet, &task, "terminal_typed").pop());
         assert!(who.contains("\"bytes\":6"), "{who}");
-        assert_eq!(told(&fleet, &task, "terminal_taken").len(), 1);
+        assert_eq!(events_of(&fleet, &task, "terminal_taken").len(), 1);
         assert!(
             !fleet.cli(["events", "--task", &task, "--json"]).stdout.contains("hello"),
             "what was typed is not"
@@ -179,7 +179,7 @@ fn keys_are_typed_by_a_command_and_refused_where_there_is_no_terminal() {
     let said = fleet.cli(["type", &task, "it's", "--enter"]).ok().stdout;
     assert!(said.starts_with("Typed 5 bytes at the terminal of run 1 of t_"), "{said}");
     fleet.eventually("it is read", || fleet.cli(["logs", &task]).stdout.contains("got it's").then_some(()));
-    let who = told(&fleet, &task, "terminal_typed");
+    let who = events_of(&fleet, &task, "terminal_typed");
     assert!(who.len() == 1 && who[0].contains("\"bytes\":5"), "{who:?}");
     fleet.cli(["type", &task]).refused(2, "nothing to type");
     fleet.cli(["type", &task, &"x".repeat(5000)]).refused(2, "at most 4093");

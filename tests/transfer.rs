@@ -9,7 +9,7 @@ use crate::fleet::give;
 use crate::harness::{Fleet, Output};
 
 /// What a board says, without the users that its host has allocated.
-fn said(fleet: &Fleet, board: &str, words: &[&str]) -> Value {
+fn output_of(fleet: &Fleet, board: &str, words: &[&str]) -> Value {
     let text = fleet.cli([&["--board", board, "--json"], words].concat()).ok().stdout;
     let parts = text.split("\"worker_uid\":").enumerate().map(|(at, part)| {
         if at == 0 {
@@ -39,7 +39,7 @@ fn a_board_goes_out_and_comes_back_the_same() {
     assert_eq!(read["rows"], wrote["rows"]);
     let looks: [&[&str]; 3] = [&["list", "--archived"], &["show", &parent], &["show", &child]];
     for look in looks {
-        assert_eq!(said(&fleet, "copy", look), said(&fleet, "default", look));
+        assert_eq!(output_of(&fleet, "copy", look), output_of(&fleet, "default", look));
     }
     fleet.cli(["import", "board.jsonl"]).refused(4, "not empty");
     fleet.cli(["export", "--file", "board.jsonl"]).refused(4, "exists");
@@ -242,4 +242,33 @@ INSERT INTO task_links VALUES ('t_0000000a', 't_0000000b'), ('t_0000000b', 't_00
     assert_eq!(fleet.wait_for("t_0000000a", "done")["latest_summary"], "taken over");
     fleet.wait_for("t_0000000b", "done");
     assert_eq!(fleet.json(["doctor", "--replay"])["ok"], true);
+}
+
+#[test]
+fn a_backup_with_rows_that_no_board_has_is_not_restored_and_doctor_names_such_rows() {
+    let fleet = Fleet::offline();
+    let task = fleet.create("a", "true", &["--triage"]);
+    fleet.json(["backup", "board.db"]);
+    let copy = fleet.home().join("board.db");
+    let change = |path: &std::path::Path| {
+        let conn = rusqlite::Connection::open(path).unwrap();
+        conn.execute_batch("UPDATE tasks SET workspace = '=', created_at = -1").unwrap();
+        fleet.give(path);
+    };
+    change(&copy);
+
+    let refused =
+        fleet.cli(["restore", "board.db"]).refused(1, &format!("tasks {task}: created_at is no time"));
+
+    assert!(refused.stderr.contains("unknown workspace kind \"=\""), "{}", refused.stderr);
+    assert!(refused.stderr.contains("--accept-rows"), "{}", refused.stderr);
+    assert_eq!(fleet.show(&task)["task"]["workspace"], "scratch");
+    assert!(fleet.cli(["doctor"]).stdout.contains("each value is one that a board can have"));
+    change(&fleet.root().join("boards/default/board.db"));
+    let told = fleet.cli(["doctor"]);
+    assert!(told.stdout.contains(&format!("tasks {task}: created_at is no time")), "{}", told.stdout);
+    assert_eq!(told.code, 1, "{}", told.stdout);
+    let restored = fleet.cli(["restore", "board.db", "--accept-rows"]).ok();
+    assert!(restored.stderr.contains(&format!("warning: tasks {task}: created_at")), "{}", restored.stderr);
+    assert_eq!(fleet.show(&task)["task"]["workspace"], "=");
 }

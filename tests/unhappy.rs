@@ -195,7 +195,7 @@ type Spoiler = (&'static str, fn(&std::path::Path), i32, &'static str);
 
 #[test]
 fn a_board_file_that_is_not_what_it_was_is_named_and_never_replaced() {
-    let spoilers: [Spoiler; 5] = [
+    let spoilers: [Spoiler; 6] = [
         ("missing", |path| fs::remove_file(path).unwrap(), 3, "missing"),
         ("empty", |path| fs::write(path, "").unwrap(), 1, "empty"),
         (
@@ -204,7 +204,8 @@ fn a_board_file_that_is_not_what_it_was_is_named_and_never_replaced() {
             1,
             "damaged",
         ),
-        ("another program's", foreign, 1, "is not a board"),
+        ("another program's", |path| mark(path, [0; 4]), 1, "is not a board"),
+        ("of an older format", |path| mark(path, *b"supv"), 1, "a format older than 0.1.0"),
         ("text", |path| fs::write(path, "not a database\n".repeat(500)).unwrap(), 1, "board"),
     ];
     for (name, spoil, code, text) in spoilers {
@@ -237,11 +238,11 @@ fn a_board_file_that_is_not_what_it_was_is_named_and_never_replaced() {
     }
 }
 
-/// A database of another program: a good one, with tables, and without our mark.
-fn foreign(path: &std::path::Path) {
+/// Gives a good database another application id than a board's.
+fn mark(path: &std::path::Path, application_id: [u8; 4]) {
     let mut bytes = fs::read(path).unwrap();
     // The application id stands at byte 68 of the header (sqlite.org/fileformat.html).
-    bytes[68..72].copy_from_slice(&[0, 0, 0, 0]);
+    bytes[68..72].copy_from_slice(&application_id);
     fs::write(path, bytes).unwrap();
 }
 

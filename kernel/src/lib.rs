@@ -45,7 +45,7 @@ mod testing;
 #[cfg(test)]
 mod writer_tests;
 
-pub use blobs::{BlobError, Blobs, Draft, Extent, Flaw, Lack, Published, Sealed, Sweep, Swept, Unswept};
+pub use blobs::{BlobError, Blobs, Draft, Flaw, Lack, Published, Sealed, Sweep, SweepScope, Swept, Unswept};
 pub use board::replay::{Difference, Replay};
 pub use board::view::{Assignee, Stats, View};
 pub use board::visibility::waiting_count;
@@ -59,7 +59,7 @@ pub use model::approval::{ApprovalGate, ApprovalRule, ApprovalRules};
 pub use model::budget::{
     Amount, Balance, Budget, Budgets, Consumed, DayUse, Payer, PayerKind, Spend, SpendBy,
 };
-pub use model::candidate::{Accounts, Answer, Candidate, Reach};
+pub use model::candidate::{Accounts, Candidate, CandidateChoice, Reach};
 pub use model::card::{CardCounts, ChildCounts};
 pub use model::clock::{Clock, Day, ManualClock, SystemClock, Timestamp, day_of};
 pub use model::clock_set::ClockSet;
@@ -82,8 +82,8 @@ pub use model::log::{Folded, Horizon};
 pub use model::message::{Message, MessageNews, MessageState};
 pub use model::missing::Missing;
 pub use model::mission::{
-    AskingMission, Mission, MissionCaps, MissionDetails, MissionFile, MissionLimit, MissionLimits,
-    MissionState, MissionTask, MissionUse, Share,
+    AskingMission, LimitUse, Mission, MissionCaps, MissionDetails, MissionFile, MissionLimit, MissionLimits,
+    MissionState, MissionTask, MissionUse,
 };
 pub use model::note::{Attachment, Comment, Event, Mention, NewAttachment};
 pub use model::outcome::{
@@ -102,7 +102,7 @@ pub use model::projection::{
 pub use model::proposal::{NewProposal, Proposal, ProposalKind, ProposedProfile, ReviewAnswer, ReviewTerms};
 pub use model::quota::{Bound, Quotas, SharedQuotas};
 pub use model::request::{Caller, Request};
-pub use model::run::{Holder, Purpose, Run, RunStatus};
+pub use model::run::{Holder, Purpose, Run, RunStatus, is_nonce};
 pub use model::schedule::{
     DueCommand, Missed, Overlap, Schedule, ScheduleSpec, ScheduleTick, StuckSchedule, TemplateTask,
     TickOutcome, Timing,
@@ -139,8 +139,11 @@ pub use store::imported::{ImportedPlace, ImportedPolicy};
 pub use store::open::{Schema, schema_of};
 pub use store::open_error::OpenError;
 pub use store::repair::{Loss, Repair, repair_board};
-pub use store::snapshot::{Left, leave, take_over};
-pub use transfer::backup::{BackedUp, Existing, Restored, backup_board, restore_board};
+pub use store::snapshot::{ShutdownState, leave, take_over};
+pub use store::values::{WorkspaceRule, unfit_rows};
+pub use transfer::backup::{
+    BackedUp, Existing, Restored, Terms as RestoreTerms, UnfitRows, backup_board, restore_board,
+};
 pub use transfer::export::{Exported, Imported, Rows};
 pub use transfer::peer::{Adopted, PeerBoard, PeerFile};
 pub use writer::{Committed, FailPoints, RequestDone, RequestJob, RequestReply, Writer, WriterOptions};

@@ -40,11 +40,11 @@ impl Readers {
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
         let watch = Mutex::new(Database::reader(path)?);
         let idle = Mutex::new(Vec::new());
-        let presence = Presence::of(path).map_err(OpenError::io("look at", path))?;
+        let presence = Presence::open(path).map_err(OpenError::io("look at", path))?;
         Ok(Self { shared: Arc::new(Shared { path: path.to_owned(), clock, idle, presence, watch }) })
     }
 
-    /// Runs `f` on one consistent moment of the board.
+    /// Runs `f` with a view of the board at one moment, in a read transaction.
     pub fn with<T>(&self, f: impl FnOnce(&View<'_>) -> Result<T, Error>) -> Result<T, Error> {
         let (mut f, mut result) = (Some(f), None);
         self.read(&mut |view| result = f.take().map(|f| f(view)))?;
@@ -75,8 +75,8 @@ impl Readers {
         }
     }
 
-    /// Opens a connection to the same file as the others. A file that has replaced it may be another board, and is
-    /// refused.
+    /// Opens a further connection to the board's file. Refuses a file that has replaced it, because it may be another
+    /// board.
     fn open_another(&self) -> Result<Database, Error> {
         self.shared.presence.require()?;
         Database::reader(&self.shared.path).map_err(|source| Error::Storage {
@@ -86,14 +86,15 @@ impl Readers {
         })
     }
 
-    /// Refuses to go on if the board's file was removed, replaced or cut off while it is open.
+    /// Fails if the board's file was removed, replaced or truncated while it is open.
     pub fn require_present(&self) -> Result<(), Error> {
         self.shared.presence.require()
     }
 
     /// Returns a number that changes when any program has committed to the board.
-    /// A command that watches a board without a daemon polls this number. A daemon never polls: it owns the lock
-    /// of the root, and every other command sends its writes to it.
+    ///
+    /// A command that watches a board without a daemon polls this number. A daemon never polls: it holds the lock of
+    /// the root, and every other command sends its writes to the daemon.
     pub fn data_version(&self) -> Result<i64, Error> {
         lock(&self.shared.watch).data_version()
     }

@@ -19,7 +19,7 @@ use crate::{
     Caller, Error, ManualClock, NewTask, Readers, Request, StorageKind, TaskId, WriterOptions, check_board,
 };
 
-/// True if another writer held the lock for too long: the refusal of a busy host. Nothing was written.
+/// Returns true if another writer held the lock for too long: the refusal of a busy host. Nothing was written.
 fn was_busy(error: &Error) -> bool {
     matches!(error, Error::Storage { kind: StorageKind::Busy, .. })
 }
@@ -31,7 +31,7 @@ struct Tasks {
 }
 
 /// Performs a history, and comments on the ledger task after each act. Reports each acknowledged comment to `told`.
-fn live(bench: &Bench, name: &str, tasks: &Tasks, acts: &[Act], mut told: impl FnMut(&str)) {
+fn live(bench: &Bench, name: &str, tasks: &Tasks, acts: &[Act], mut acknowledge: impl FnMut(&str)) {
     let mut ids = tasks.ids.clone();
     for (at, act) in acts.iter().enumerate() {
         if let Err(error) = perform(bench, &mut ids, act) {
@@ -40,21 +40,21 @@ fn live(bench: &Bench, name: &str, tasks: &Tasks, acts: &[Act], mut told: impl F
         let text = format!("{name} has done {at}");
         let (id, said) = (tasks.ledger.clone(), text.clone());
         match bench.call(move |board| board.comment(&id, &said, None, &alice())) {
-            Ok(_) => told(&text),
+            Ok(_) => acknowledge(&text),
             Err(error) => assert!(was_busy(&error), "{name}: {error}"),
         }
     }
 }
 
 /// Asserts that the board is sound and has each acknowledged comment once.
-fn check(bench: &Bench, ledger: &TaskId, told: impl IntoIterator<Item = String>) {
+fn check(bench: &Bench, ledger: &TaskId, acknowledged: impl IntoIterator<Item = String>) {
     bench.check();
     assert_eq!(check_board(&bench.path).unwrap(), Vec::<String>::new());
     let mut found = BTreeMap::new();
     for comment in bench.readers.with(|view| view.comments(ledger)).unwrap() {
         *found.entry(comment.body).or_insert(0) += 1;
     }
-    for text in told {
+    for text in acknowledged {
         assert_eq!(found.get(&text), Some(&1), "{text}");
     }
 }
@@ -81,7 +81,7 @@ proptest! {
         let bench = Bench::new();
         let tasks = some_tasks(&bench);
         // Two writers of one file; some of the threads share the first.
-        let benches = [&bench, &bench.beside()];
+        let benches = [&bench, &bench.second_bench()];
         let gate = Barrier::new(histories.len());
         let told = thread::scope(|scope| {
             let threads: Vec<_> = histories
@@ -105,7 +105,7 @@ proptest! {
 
 /// Calls `f` in `count` threads at once, half of them with each of two writers of a board.
 fn at_once<T: Send>(bench: &Bench, count: usize, f: impl Fn(&Bench) -> T + Sync) -> Vec<T> {
-    let benches = [bench, &bench.beside()];
+    let benches = [bench, &bench.second_bench()];
     let gate = Barrier::new(count);
     thread::scope(|scope| {
         let threads: Vec<_> = (0..count)
@@ -145,7 +145,7 @@ fn a_request_that_is_repeated_at_once_is_done_once_and_answered_alike() {
         loop {
             let (reply, answer) = mpsc::channel();
             bench.writer.submit_once(
-                Request::new(Caller::of(&alice()), "create", "one-request".parse().unwrap(), b"{}"),
+                Request::new(Caller::for_actor(&alice()), "create", "one-request".parse().unwrap(), b"{}"),
                 |board| board.create(titled("made once"), &alice()).map(|created| created.task.id),
                 move |result| reply.send(result).unwrap(),
             );

@@ -10,6 +10,9 @@ use crate::{
     NewTask, Readers, RunId, SeededEntropy, Start, Task, TaskId, Writer, WriterOptions, create_board,
 };
 
+/// Mark of the runs of a test.
+pub(crate) const NONCE: &str = "6f1c1b7e-3c55-4a53-9d2e-0c4a64c1b2f0";
+
 /// Returns the digest of some content.
 pub(crate) fn digest() -> crate::Digest {
     "ab".repeat(32).parse().unwrap()
@@ -54,7 +57,7 @@ impl Bench {
     }
 
     /// Opens another writer of the same board, like a second program.
-    pub(crate) fn beside(&self) -> Self {
+    pub(crate) fn second_bench(&self) -> Self {
         let entropy = Arc::new(SeededEntropy::new(8));
         let options = WriterOptions { clock: self.clock.clone(), entropy, ..WriterOptions::default() };
         Self::at(&self.path, self.clock.clone(), options)
@@ -63,7 +66,7 @@ impl Bench {
     /// Returns the content of the board's tables as text.
     pub(crate) fn dump(&self) -> String {
         let mut out = Vec::new();
-        self.readers.with(|view| view.export(&crate::Blobs::beside(&self.path), None, &mut out)).unwrap();
+        self.readers.with(|view| view.export(&crate::Blobs::of_board(&self.path), None, &mut out)).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -137,10 +140,10 @@ impl Bench {
         let offer = |view: &crate::View<'_>| {
             view.offer(accounts, &checker(), |candidate| {
                 if found.len() == most {
-                    return crate::Answer::Left(crate::Reach::Everything);
+                    return crate::CandidateChoice::Left(crate::Reach::Everything);
                 }
                 found.push(candidate.clone());
-                crate::Answer::Taken
+                crate::CandidateChoice::Taken
             })
         };
         self.readers.with(offer).unwrap();
@@ -220,7 +223,7 @@ pub(crate) fn start(clock: &dyn Clock) -> Start {
             rand::Rng::fill_bytes(&mut rand::rng(), &mut hash);
             hash
         },
-        nonce: "nonce".to_owned(),
+        nonce: NONCE.to_owned(),
         policy: None,
         account: None,
         log_path: None,

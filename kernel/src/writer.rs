@@ -157,7 +157,7 @@ impl Writer {
     /// Opens the board at `path` for writing, and starts the thread.
     pub fn open(path: &Path, options: WriterOptions) -> Result<Self, OpenError> {
         let database = Database::writer(path)?;
-        let watched = Watched::of(path, &database)?;
+        let watched = Watched::open(path, &database)?;
         let presence = watched.presence();
         let steps = Arc::new(AtomicU64::new(0));
         database.count_steps(Arc::clone(&steps));
@@ -317,9 +317,9 @@ impl Pending {
         let Some(job) = self.job.take() else { return Err(()) };
         let result = catch_unwind(AssertUnwindSafe(|| job(board)))
             .unwrap_or_else(|_| Err(Error::Writer { message: "a job panicked; it was undone".to_owned() }));
-        let kept = result.is_ok();
+        let is_committed = result.is_ok();
         self.result = Some(result);
-        if kept { Ok(()) } else { Err(()) }
+        if is_committed { Ok(()) } else { Err(()) }
     }
 
     /// Returns the error of the store that failed the job, if one did.
@@ -475,7 +475,7 @@ fn attempt(tx: &Tx<'_>, options: &WriterOptions, job: &mut Pending) -> Result<At
     }
     let before = tx.changes();
     let mut board = Board::new(tx, &*options.clock, &*options.entropy, options.quotas.get());
-    let kept = job.run(&mut board);
+    let outcome = job.run(&mut board);
     if tx.is_over() {
         // SQLite has ended the transaction itself, as it does when the disk is full.
         return Err(job.storage_error().unwrap_or_else(|| Error::Storage {
@@ -484,5 +484,5 @@ fn attempt(tx: &Tx<'_>, options: &WriterOptions, job: &mut Pending) -> Result<At
             source: Arc::new(std::io::Error::other("SQLite rolled it back")),
         }));
     }
-    Ok(if kept.is_ok() { Attempt::Kept { changed: tx.changes() != before } } else { Attempt::Refused })
+    Ok(if outcome.is_ok() { Attempt::Kept { changed: tx.changes() != before } } else { Attempt::Refused })
 }

@@ -118,7 +118,7 @@ fn once<T: serde::Serialize + serde::de::DeserializeOwned + Send + 'static>(
     job: impl FnOnce(&mut crate::Board<'_>, &Actor) -> Result<T, crate::Error> + Send + 'static,
 ) -> Result<T, crate::Error> {
     let (reply, answer) = mpsc::channel();
-    let request = Request::new(Caller::of(actor), verb, "r-1".parse().unwrap(), body.as_bytes());
+    let request = Request::new(Caller::for_actor(actor), verb, "r-1".parse().unwrap(), body.as_bytes());
     let actor = actor.clone();
     bench.writer.submit_once(
         request,

@@ -85,7 +85,7 @@ fn run(order: &str, command: &[&str]) -> Result<(), Box<dyn std::error::Error>> 
 
 /// Executes itself with other words, as the first process of a pid namespace.
 fn first(words: &[&str]) -> Result<(), Box<dyn std::error::Error>> {
-    let namespace = PidNamespace::of(&Support::detect().view).ok_or("have a pid namespace")?;
+    let namespace = PidNamespace::for_view(&Support::detect().view).ok_or("have a pid namespace")?;
     namespace.enter()?;
     namespace.pass_on()?;
     let status = Command::new(std::env::current_exe()?).args(words).status()?;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use rustix::process::fchdir;
 
+use crate::egress::EgressError;
 use crate::limits::Holding;
 use crate::loopback::{self, LoopbackError};
 use crate::mounting::ProbeError;
@@ -17,7 +18,6 @@ use crate::privileges::{self, Closed, PrivilegeError};
 use crate::report::{Layer, LayerReport, Report};
 use crate::ruleset::{RulesetError, grant_path};
 use crate::session;
-use crate::way_out::WayOutError;
 
 /// A step of applying a plan that failed. The process is partly restricted and must end.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +46,7 @@ pub enum ApplyError {
     Loopback(#[from] LoopbackError),
     /// The listening socket of the proxy could not be made or handed over.
     #[error(transparent)]
-    WayOut(#[from] WayOutError),
+    Egress(#[from] EgressError),
     /// The workspace could not be entered.
     #[error("enter the workspace {}: {source}", .path.display())]
     Workspace { path: PathBuf, source: std::io::Error },
@@ -75,7 +75,7 @@ impl ApplyError {
                 | Self::Signals(_)
                 | Self::View(_)
                 | Self::Loopback(_)
-                | Self::WayOut(_)
+                | Self::Egress(_)
                 | Self::Limit { .. }
         );
         if is_before { Holding::Group } else { Holding::All }
@@ -117,8 +117,8 @@ impl Plan {
         if self.loopback {
             loopback::enter()?;
         }
-        if let Some(way_out) = self.way_out {
-            way_out.hand_over()?;
+        if let Some(egress) = self.egress {
+            egress.hand_over()?;
         }
         if self.own_processes == OwnProcesses::Mounted {
             // This separates nothing. Where it is not permitted, `/proc` shows the host's numbers.

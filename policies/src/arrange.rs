@@ -1,7 +1,7 @@
-//! Substitutes that the file system view shows: another file, an empty directory, or a link.
+//! Changes that the file system view of a run makes to its granted paths: another file, an empty directory, or a link.
 //!
-//! Landlock cannot remove rights beneath a path that it grants, and a bind mount can. So a part of a granted tree
-//! becomes read-only, or is replaced for this run, and other processes see no change.
+//! Landlock cannot remove rights beneath a path that it grants, but a bind mount in the view of the run can. With it, a part of
+//! a granted tree becomes read-only or is replaced for this run, and other processes see no change.
 
 use std::path::{Path, PathBuf};
 
@@ -12,31 +12,30 @@ use crate::access::Access;
 use crate::paths::{Opened, PathError};
 use crate::report::{Layer, LayerReport, State};
 
-/// Steps that change the view of a run on top of its granted paths, and the grants where there is no view.
+/// Steps that change the view of a run, and the grants that replace them in a run without a view.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrangement {
-    /// The steps, in this order.
+    /// Steps, in the order in which they are applied.
     #[serde(default)]
     pub steps: Vec<Arrange>,
-    /// Without a view: further paths that may be read.
+    /// Further paths that a run without a view may read.
     #[serde(default)]
     pub read_without_view: Vec<PathBuf>,
-    /// Without a view: further paths that may be read and written.
+    /// Further paths that a run without a view may read and write.
     #[serde(default)]
     pub write_without_view: Vec<PathBuf>,
-    /// Acts that the steps would prevent and that the run can do without a view.
-    #[serde(default)]
+    /// Gap of a run without a view: acts that the steps would prevent.
     pub open_without_view: Option<String>,
 }
 
-/// A step. All paths are real paths: no symbolic link is followed. The crate that prepares workspaces has a type of its own with the
-/// same meaning (`workspace::Shown`), because neither of the two crates knows the other.
+/// Step that changes the view. Its paths have no symbolic links. The crate `workspace` has its own type for the same steps
+/// (`workspace::Shown`), because neither crate depends on the other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrange {
-    /// Shows an empty directory. Only later steps put something into it.
+    /// Shows an empty directory, which later steps fill.
     Fresh {
-        /// The directory, which exists.
+        /// Existing directory that is replaced.
         at: PathBuf,
     },
     /// Shows a file or directory for reading.
@@ -51,15 +50,15 @@ pub enum Arrange {
         /// Its path on the host.
         source: PathBuf,
     },
-    /// Shows a symbolic link, in an empty directory of an earlier step.
+    /// Shows a symbolic link in an empty directory of an earlier step.
     Link {
         at: PathBuf,
-        /// Path that the link holds.
+        /// Path that the link contains.
         target: PathBuf,
     },
 }
 
-/// A step whose paths are open.
+/// Step whose paths were opened.
 #[derive(Debug)]
 pub(crate) enum Arranged {
     Fresh { at: PathBuf, uid: u32, gid: u32 },
@@ -75,7 +74,7 @@ impl Arrangement {
         let open = |step: &Arrange| match step {
             Arrange::Fresh { at } => {
                 let opened = Opened::real(at)?.directory()?;
-                // Programs check the owner of the directory.
+                // The empty directory gets the owner of the original, because programs check it.
                 let stat = fstat(&opened).map_err(|source| PathError::Open { path: at.clone(), source })?;
                 Ok(Arranged::Fresh { at: at.clone(), uid: stat.st_uid, gid: stat.st_gid })
             }
@@ -86,7 +85,7 @@ impl Arrangement {
         self.steps.iter().map(open).collect()
     }
 
-    /// Opens the granted paths where there is no view.
+    /// Opens the further paths of a run without a view.
     pub(crate) fn without_view(&self) -> Result<Vec<(Opened, Access)>, PathError> {
         let lists = [(&self.read_without_view, Access::Read), (&self.write_without_view, Access::Write)];
         let each = lists.into_iter().flat_map(|(paths, access)| paths.iter().map(move |path| (path, access)));
@@ -104,7 +103,7 @@ impl Arrangement {
         }
     }
 
-    /// Returns the directories that exist only in the view, for a ruleset that is completed there.
+    /// Returns the directories that exist only in the view. Their rules are added to the ruleset once the view exists.
     pub(crate) fn fresh(&self) -> impl Iterator<Item = (PathBuf, Access)> + '_ {
         self.steps.iter().filter_map(|step| match step {
             Arrange::Fresh { at } => Some((at.clone(), Access::Read)),
@@ -114,7 +113,7 @@ impl Arrangement {
 }
 
 impl Arranged {
-    /// Returns the grants of a ruleset for the step.
+    /// Returns the grant that the step needs in the ruleset; none if it needs none.
     pub(crate) fn granted(&self) -> Option<(&Opened, Access)> {
         match self {
             Self::Bind { source, access, .. } => Some((source, *access)),

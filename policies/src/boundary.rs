@@ -32,7 +32,7 @@ pub struct Boundary {
 
 /// Relation of a path to the places of a [`Boundary`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum PathRelation {
     /// Neither lies in the other.
     Apart,
     /// The path is this place or lies in it.
@@ -70,21 +70,21 @@ impl Boundary {
     }
 
     /// Returns the relation of a path to the places: by the targets of symbolic links and by mounts, not by names.
-    pub fn standing(&self, path: &Path) -> Standing {
-        self.standing_of_real(&leads_to(path))
+    pub fn relation(&self, path: &Path) -> PathRelation {
+        self.relation_of_real(&leads_to(path))
     }
 
     /// Returns the relation of a path without symbolic links to the places.
-    pub(crate) fn standing_of_real(&self, path: &Path) -> Standing {
-        let Some(own) = self.table.spot(path) else { return Standing::Apart };
+    pub(crate) fn relation_of_real(&self, path: &Path) -> PathRelation {
+        let Some(own) = self.table.spot(path) else { return PathRelation::Apart };
         if let Some((place, _)) = self.places.iter().find(|(_, spot)| own.lies_in(spot)) {
-            return Standing::Inside(place.clone());
+            return PathRelation::Inside(place.clone());
         }
         let windows = std::iter::once((path, own)).chain(self.table.beneath(path));
         let mut held: Vec<Held> = windows.flat_map(|(at, shown)| self.seen_through(at, &shown)).collect();
         held.sort();
         held.dedup_by(|later, first| later.at == first.at);
-        if held.is_empty() { Standing::Apart } else { Standing::Holds(held) }
+        if held.is_empty() { PathRelation::Apart } else { PathRelation::Holds(held) }
     }
 
     /// Returns the places that a mount at `at` shows. `shown` is the mounted part of its file system.
@@ -132,15 +132,15 @@ mod tests {
         std::os::unix::fs::symlink(dir.join("a/root/boards"), dir.join("b/link")).unwrap();
         let root = dir.join("a/root");
         let boundary = Boundary::around(std::slice::from_ref(&root)).unwrap();
-        let inside = Standing::Inside(root.clone());
-        assert_eq!(boundary.standing(&dir.join("b")), Standing::Apart);
-        assert_eq!(boundary.standing(&dir.join("a/root2")), Standing::Apart);
-        assert_eq!(boundary.standing(&root), inside);
-        assert_eq!(boundary.standing(&root.join("boards/not/yet")), inside);
-        assert_eq!(boundary.standing(&dir.join("b/link/x")), inside, "where the link leads counts");
+        let inside = PathRelation::Inside(root.clone());
+        assert_eq!(boundary.relation(&dir.join("b")), PathRelation::Apart);
+        assert_eq!(boundary.relation(&dir.join("a/root2")), PathRelation::Apart);
+        assert_eq!(boundary.relation(&root), inside);
+        assert_eq!(boundary.relation(&root.join("boards/not/yet")), inside);
+        assert_eq!(boundary.relation(&dir.join("b/link/x")), inside, "where the link leads counts");
         let held = vec![Held { at: root.clone(), place: root }];
-        assert_eq!(boundary.standing(&dir.join("a")), Standing::Holds(held.clone()));
-        assert_eq!(boundary.standing(Path::new("/")), Standing::Holds(held));
+        assert_eq!(boundary.relation(&dir.join("a")), PathRelation::Holds(held.clone()));
+        assert_eq!(boundary.relation(Path::new("/")), PathRelation::Holds(held));
     }
 
     #[test]

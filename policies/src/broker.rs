@@ -7,10 +7,10 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::egress::PROXY_PORT;
 use crate::hosts::{Host, HostError, Target};
 use crate::network::Mode;
 use crate::secrets::Secret;
-use crate::way_out::PROXY_PORT;
 
 /// The port of a host that is named without one.
 const USUAL_PORT: u16 = 443;

@@ -1,4 +1,4 @@
-//! Joining the run's cgroup, and the limits that it enforces.
+//! Opens the cgroup of a run for the process that becomes its worker, sets its limits, and moves the process into it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -7,17 +7,18 @@ use std::path::{Path, PathBuf};
 use crate::controller::Controller;
 use crate::limits::Limits;
 
-/// `cpu.max` counts in this period (cgroup-v2.rst), in microseconds.
+/// Period of `cpu.max`, in microseconds (cgroup-v2.rst).
 const PERIOD_US: f64 = 100_000.0;
 
-/// A limit that a cgroup does not enforce.
+/// Limit that the cgroup cannot enforce, with the reason.
 #[derive(Debug)]
 pub(crate) struct Gap {
     pub(crate) controller: Controller,
     pub(crate) why: String,
 }
 
-/// An open cgroup, ready to be joined.
+/// Open cgroup, with the values of its limits. The files are opened while a refusal is still possible, and written
+/// later.
 #[derive(Debug)]
 pub(crate) struct Cgroup {
     path: PathBuf,
@@ -26,10 +27,10 @@ pub(crate) struct Cgroup {
 }
 
 impl Cgroup {
-    /// Opens a cgroup v2 directory and the controls that the limits need.
+    /// Opens a cgroup v2 directory and the files of the limits. Also returns the limits whose files cannot be opened.
     ///
     /// # Errors
-    /// When its `cgroup.procs` cannot be opened for writing.
+    /// Fails if its `cgroup.procs` cannot be opened for writing.
     pub(crate) fn open(path: &Path, limits: &Limits) -> io::Result<(Self, Vec<Gap>)> {
         let control = |name: &str| OpenOptions::new().write(true).open(path.join(name));
         let procs = control("cgroup.procs")?;
@@ -57,7 +58,8 @@ impl Cgroup {
                 Err(error) => gaps.push(Gap { controller, why: format!("{name}: {error}") }),
             }
         }
-        // Swapped memory counts for no limit. A kernel without swap accounting has no such file.
+        // `memory.max` does not count swapped memory, so the group may not swap. A kernel without swap accounting has no
+        // such file.
         if limits.memory.is_some()
             && let Ok(file) = control("memory.swap.max")
         {
@@ -66,31 +68,32 @@ impl Cgroup {
         Ok((Self { path: path.to_owned(), procs, limits: held }, gaps))
     }
 
-    /// Sets the limits and moves the calling process.
+    /// Sets the limits and moves the calling process into the cgroup, unless it is in there already.
     ///
     /// # Errors
-    /// Names the cgroup.
+    /// Fails if a file of the cgroup cannot be written. The error has the path of the cgroup.
     pub(crate) fn join(mut self) -> Result<(), (PathBuf, io::Error)> {
         let path = self.path.clone();
         self.hold().map_err(|source| (path.clone(), source))?;
         if is_member(&path) {
             return Ok(());
         }
+        // A process id of 0 stands for the writing process.
         self.procs.write_all(b"0").map_err(|source| (path, source))
     }
 
-    /// Sets the limits.
+    /// Writes the limits to the files of the cgroup.
     pub(crate) fn hold(&mut self) -> io::Result<()> {
         self.limits.iter_mut().try_for_each(|(file, value)| file.write_all(value.as_bytes()))
     }
 }
 
-/// Returns true if the calling process is in the cgroup already. Even a move that changes nothing waits for a grace
-/// period of the kernel.
+/// Returns true if the calling process is in the cgroup already. The check saves time: even a move that changes nothing
+/// waits for an RCU grace period of the kernel.
 fn is_member(path: &Path) -> bool {
-    let own = std::process::id();
+    let own_pid = std::process::id();
     std::fs::read_to_string(path.join("cgroup.procs"))
-        .is_ok_and(|pids| pids.lines().any(|pid| pid.parse() == Ok(own)))
+        .is_ok_and(|pids| pids.lines().any(|pid| pid.parse() == Ok(own_pid)))
 }
 
 #[cfg(test)]
@@ -143,9 +146,9 @@ mod tests {
         let group = group(&["cgroup.procs", "cpu.max"]);
         create_dir(group.path().join("memory.max")).unwrap();
         let (_, gaps) = Cgroup::open(group.path(), &limits()).unwrap();
-        let told: Vec<&str> = gaps.iter().map(|gap| gap.why.as_str()).collect();
+        let reasons: Vec<&str> = gaps.iter().map(|gap| gap.why.as_str()).collect();
         assert_eq!(
-            told,
+            reasons,
             ["pids.max: the run's group has no pids controller", "memory.max: Is a directory (os error 21)"]
         );
     }

@@ -16,7 +16,7 @@ impl PlanError {
     /// Returns true if every run under the policy fails like this on this host, and not only the run with these surroundings.
     pub fn is_general(&self, around: &Surroundings) -> bool {
         match self {
-            Self::Root | Self::Foreign { .. } | Self::WayOut(_) => false,
+            Self::Root | Self::Foreign { .. } | Self::Egress(_) => false,
             Self::Path(error) => !around.has(error.path()),
             Self::Closed { path, .. } | Self::Around { path, .. } | Self::Uncovered { path, .. } => {
                 !around.has(path)

@@ -1,7 +1,8 @@
-//! Places beneath the granted paths that the file system view covers, and grants that are refused because of them.
+//! Finds the paths beneath the granted directories that the file system view must cover, and refuses grants in which it
+//! cannot.
 //!
-//! Landlock grants a directory with all that lies beneath it. So the view covers the forbidden places in it, or the run
-//! does not start.
+//! Landlock grants a directory with all that it contains. So the view covers the forbidden paths in it, or the run does not
+//! start.
 
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;
@@ -9,31 +10,36 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::access::Access;
-use crate::boundary::{Boundary, Closed, Held, Standing};
+use crate::boundary::{Boundary, Closed, Held, PathRelation};
 use crate::paths::{Kind, Opened};
 use crate::refusal::PlanError;
 
-/// The kernel's list of Unix sockets with the paths that they were bound to (`unix(7)`).
+/// The kernel's list of Unix sockets, with the paths to which they were bound (`proc_net(5)`).
 const SOCKETS: &str = "/proc/net/unix";
 
-/// A path that the view covers up.
+/// Path that the view covers, so that the run cannot reach it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Cover {
     pub(crate) at: PathBuf,
     pub(crate) what: Covered,
 }
 
-/// A covered place.
+/// Kind of a covered path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Covered {
-    /// A place of the supervisor: a run in which it cannot be covered does not start.
+    /// A path of the supervisor. A run in which it cannot be covered does not start.
     Supervisor,
-    /// The directory of another task, or the socket of another process. Its owner can move it at any time, and a moved
-    /// place is not covered.
+    /// The directory of another task, or the socket of another process. Its owner can move it at any time, and at its new
+    /// path it is not covered.
     Foreign,
 }
 
-/// Returns the places to cover beneath the granted paths; `no_view` gives the reason why nothing can be covered.
+/// Returns the paths to cover beneath the granted paths. `no_view` is the reason why this run has no view that could
+/// cover them.
+///
+/// # Errors
+/// A granted path is in a directory of the supervisor, contains one and is granted for writing, or contains a path that
+/// cannot be covered.
 pub(crate) fn covers(
     granted: &[(Opened, Access)],
     closed: &Closed,
@@ -47,19 +53,19 @@ pub(crate) fn covers(
         if opened.kind == Kind::Device || closed.own.iter().any(|own| path.starts_with(own)) {
             continue;
         }
-        let held = match supervisor.standing_of_real(path) {
-            Standing::Apart => Vec::new(),
-            Standing::Inside(place) => return Err(PlanError::Closed { path: path.clone(), place }),
-            Standing::Holds(held) if access.writes() => {
+        let held = match supervisor.relation_of_real(path) {
+            PathRelation::Apart => Vec::new(),
+            PathRelation::Inside(place) => return Err(PlanError::Closed { path: path.clone(), place }),
+            PathRelation::Holds(held) if access.writes() => {
                 let place = held.into_iter().next().map(|held| held.place).unwrap_or_default();
                 return Err(PlanError::Around { path: path.clone(), place });
             }
-            Standing::Holds(held) => held,
+            PathRelation::Holds(held) => held,
         };
-        // A grant of a task's directory by the policy itself, or for writing, is intended.
-        let others = match tasks.standing_of_real(path) {
-            Standing::Holds(held) if !access.writes() => held,
-            Standing::Holds(_) | Standing::Inside(_) | Standing::Apart => Vec::new(),
+        // A policy that grants the directory of a task itself, or a directory around it for writing, does so on purpose.
+        let others = match tasks.relation_of_real(path) {
+            PathRelation::Holds(held) if !access.writes() => held,
+            PathRelation::Holds(_) | PathRelation::Inside(_) | PathRelation::Apart => Vec::new(),
         };
         if let (Some(why), Some(first)) = (no_view, held.iter().chain(&others).next()) {
             let (path, place, why) = (path.clone(), first.place.clone(), why.to_owned());
@@ -72,7 +78,7 @@ pub(crate) fn covers(
     Ok(covers)
 }
 
-/// Returns covers for the sockets that are now in directories which the run may read and not write.
+/// Returns covers for the sockets that exist now in directories that the run may read but not write.
 pub(crate) fn sockets(granted: &[(Opened, Access)], closed: &Closed) -> Result<Vec<Cover>, PlanError> {
     let text = std::fs::read(SOCKETS).map_err(PlanError::Mounts)?;
     let bound: Vec<PathBuf> = bound_paths(&text).into_iter().filter(|path| is_socket(path)).collect();
@@ -82,10 +88,10 @@ pub(crate) fn sockets(granted: &[(Opened, Access)], closed: &Closed) -> Result<V
     let open: Vec<&PathBuf> = open.chain(&closed.own).collect();
     let mut covers = Vec::new();
     for (opened, _) in granted.iter().filter(|(_, access)| !is_open(*access)) {
-        let at = match sockets.standing_of_real(&opened.path) {
-            Standing::Apart => continue,
-            Standing::Inside(_) => vec![opened.path.clone()],
-            Standing::Holds(held) => held.into_iter().map(|held| held.at).collect(),
+        let at = match sockets.relation_of_real(&opened.path) {
+            PathRelation::Apart => continue,
+            PathRelation::Inside(_) => vec![opened.path.clone()],
+            PathRelation::Holds(held) => held.into_iter().map(|held| held.at).collect(),
         };
         let foreign = at.into_iter().filter(|at| !open.iter().any(|open| at.starts_with(open)));
         covers.extend(foreign.map(|at| Cover { at, what: Covered::Foreign }));
@@ -93,8 +99,8 @@ pub(crate) fn sockets(granted: &[(Opened, Access)], closed: &Closed) -> Result<V
     Ok(covers)
 }
 
-/// Reads the absolute paths of the kernel's list: the eighth column, which may hold blanks. A connection has a line
-/// too, with the path of its listener. The set has each path once, so the open connections of one worker do not slow
+/// Returns the absolute paths in the kernel's list: its eighth column, which may contain blanks. Each connection has a line
+/// with the path of its listener. The set has each path once, so that the open connections of one worker do not slow down
 /// the start of another.
 fn bound_paths(text: &[u8]) -> BTreeSet<PathBuf> {
     let lines = text.split(|byte| *byte == b'\n').skip(1);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::arrange::Arrange;
-use crate::explain::{Answer, Want};
+use crate::explain::{AccessDecision, Want};
 use crate::files::Device;
 use crate::hosts::{HostRule, Target, permit};
 use crate::paths::leads_to;
@@ -46,7 +46,7 @@ impl LaneHosts {
         permit(&self.hosts, target)
     }
 
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         let name = &self.name;
         if self.has_file {
             format!("in lanes.d/{name}.toml")
@@ -79,8 +79,8 @@ impl Policy {
     /// of `homes` may belong to a toolchain, and the line then names the toolchain.
     pub fn denial(&self, path: &Path, want: Want, around: &Surroundings, homes: &Homes) -> Option<Denial> {
         match self.explain(path, want, around) {
-            Answer::Granted(_) | Answer::Unconfined => return None,
-            Answer::Denied => {}
+            AccessDecision::Granted(_) | AccessDecision::Unconfined => return None,
+            AccessDecision::Denied => {}
         }
         let act = match want {
             Want::Read => "reading",
@@ -106,7 +106,7 @@ impl Policy {
             return Denial { act, line: None, place: None };
         }
         let (added, place) = match lane.filter(|_| self.is_builtin()) {
-            Some(lane) => (hosts_line("hosts", &lane.hosts, named), Some(lane.place())),
+            Some(lane) => (hosts_line("hosts", &lane.hosts, named), Some(lane.location())),
             None => (hosts_line("network.hosts", &self.network.hosts, named), None),
         };
         Denial { act, line: Some(added), place }
@@ -144,9 +144,9 @@ impl Policy {
         let known = |home: &PathBuf| Some((home.clone(), Toolchain::holding(path.strip_prefix(home).ok()?)?));
         let toolchain = homes.own.iter().chain(&homes.others).find_map(known);
         if let (Some((home, toolchain)), true) = (toolchain, want != Want::Write) {
-            let own = homes.own.as_ref() == Some(&home);
+            let is_own_home = homes.own.as_ref() == Some(&home);
             let toolchains = format!("toolchains = [\"{}\"]", toolchain.name());
-            return Some(if own {
+            return Some(if is_own_home {
                 format!("filesystem.{toolchains}")
             } else {
                 format!("filesystem = {{ {toolchains}, toolchain_home = \"{}\" }}", home.display())
@@ -161,7 +161,7 @@ impl Policy {
     }
 
     /// Describes a denial of this policy, with the line that would allow the act.
-    pub fn tell(&self, denial: &Denial) -> String {
+    pub fn describe(&self, denial: &Denial) -> String {
         let Denial { act, line, place } = denial;
         let name = self.name();
         let Some(line) = line else {
@@ -192,7 +192,7 @@ mod tests {
         let target = |text| Target::parse(text, None).unwrap();
         let denial = policy.host_denial(&target("b.example:443"), &target("b.example:443"), None);
         assert_eq!(
-            policy.tell(&denial),
+            policy.describe(&denial),
             "the sandbox denied connecting to b.example:443: the policy narrow does not allow it; network.hosts = \
              [\"a.example:443\", \"b.example:443\"] in the policy narrow does"
         );
@@ -211,19 +211,22 @@ mod tests {
         let (asked, agent) = (target("b.example:80"), Policy::builtin("agent").unwrap());
         let denial = agent.host_denial(&asked, &asked, Some(&lane));
         assert_eq!(
-            agent.tell(&denial),
+            agent.describe(&denial),
             "the sandbox denied connecting to b.example:80: the policy agent does not allow it; hosts = \
              [\"a.example:443\", \"b.example:80\"] in lanes.d/news.toml does"
         );
         let read: toml::Table = denial.line.unwrap().parse().unwrap();
         assert_eq!(read["hosts"].as_array().unwrap().len(), 2);
         let built_in = LaneHosts { name: "codex".to_owned(), has_file: false, ..lane.clone() };
-        let told = agent.tell(&agent.host_denial(&asked, &asked, Some(&built_in)));
-        assert!(told.ends_with("in a file lanes.d/codex.toml that extends codex does"), "{told}");
+        let described = agent.describe(&agent.host_denial(&asked, &asked, Some(&built_in)));
+        assert!(described.ends_with("in a file lanes.d/codex.toml that extends codex does"), "{described}");
         let text = "version = 1\n[network]\nmode = 'proxy'";
         let own = Policy::from_toml(text, Path::new("narrow.toml")).unwrap();
-        let told = own.tell(&own.host_denial(&asked, &asked, Some(&lane)));
-        assert!(told.ends_with("network.hosts = [\"b.example:80\"] in the policy narrow does"), "{told}");
+        let described = own.describe(&own.host_denial(&asked, &asked, Some(&lane)));
+        assert!(
+            described.ends_with("network.hosts = [\"b.example:80\"] in the policy narrow does"),
+            "{described}"
+        );
         assert!(lane.names(&target("a.example:443")) && !lane.names(&asked));
     }
 
@@ -316,10 +319,13 @@ mod tests {
             };
             let path = if named.contains("cargo") { "/home/ann/.cargo/bin/cargo" } else { "/srv/data/x" };
             assert!(
-                matches!(policy.explain(Path::new(path), Want::Read, &around), Answer::Granted(_)),
+                matches!(policy.explain(Path::new(path), Want::Read, &around), AccessDecision::Granted(_)),
                 "{text}"
             );
-            assert!(matches!(policy.explain(Path::new("/usr/x"), Want::Read, &around), Answer::Granted(_)));
+            assert!(matches!(
+                policy.explain(Path::new("/usr/x"), Want::Read, &around),
+                AccessDecision::Granted(_)
+            ));
         }
     }
 }

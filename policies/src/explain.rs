@@ -25,7 +25,7 @@ pub enum Want {
 
 /// Answer to the question if a path is granted, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Answer {
+pub enum AccessDecision {
     /// Granted, by this part of the policy or of the run. The owner and mode of the file still count.
     Granted(String),
     /// Not granted.
@@ -36,9 +36,9 @@ pub enum Answer {
 
 impl Policy {
     /// Explains if a run may use a path, as the path is now: symbolic links count by their targets.
-    pub fn explain(&self, path: &Path, want: Want, around: &Surroundings) -> Answer {
+    pub fn explain(&self, path: &Path, want: Want, around: &Surroundings) -> AccessDecision {
         if !self.is_confined() {
-            return Answer::Unconfined;
+            return AccessDecision::Unconfined;
         }
         let real = leads_to(path);
         let words = self.words(around);
@@ -57,12 +57,12 @@ impl Policy {
         let tasks: Vec<PathBuf> = around.closed.tasks.iter().filter(is_covered).cloned().collect();
         let closed = deepest(&around.closed.places).max(deepest(&tasks));
         if deepest(&around.closed.own).max(deepest(&around.own())) < closed {
-            return Answer::Denied;
+            return AccessDecision::Denied;
         }
         let found = words
             .into_iter()
             .find(|(access, base, _)| permits(*access, want) && real.starts_with(leads_to(base)));
-        found.map_or(Answer::Denied, |(_, _, by)| Answer::Granted(by))
+        found.map_or(AccessDecision::Denied, |(_, _, by)| AccessDecision::Granted(by))
     }
 
     /// Returns each grant with its access, its place and its name.
@@ -72,7 +72,7 @@ impl Policy {
         for (key, grants, access) in files.lists() {
             for Grant { path, .. } in grants {
                 let name = format!("filesystem.{key}: {}", String::from(path.clone()));
-                words.push((access, place(path, around), name));
+                words.push((access, absolute_path(path, around), name));
             }
         }
         for (place, _) in files.toolchain_places(around) {
@@ -107,7 +107,7 @@ impl Policy {
     }
 }
 
-fn place(path: &GrantPath, around: &Surroundings) -> PathBuf {
+fn absolute_path(path: &GrantPath, around: &Surroundings) -> PathBuf {
     match path {
         GrantPath::Absolute(path) => path.clone(),
         GrantPath::Workspace(inside) => around.workspace.join(inside),
@@ -137,22 +137,22 @@ mod tests {
         let around = Surroundings { read: vec![dir.join("attachment")], ..crate::surroundings::bare(&dir) };
         let policy = Policy::builtin("default").unwrap();
         let ask = |path: &Path, want| policy.explain(path, want, &around);
-        let granted = |by: &str| Answer::Granted(by.to_owned());
+        let granted = |by: &str| AccessDecision::Granted(by.to_owned());
         assert_eq!(ask(&dir.join("ws/new/file"), Want::Write), granted("filesystem.rwx: {workspace}"));
         assert_eq!(ask(Path::new("/usr/bin/env"), Want::Execute), granted("filesystem.rox: /usr"));
-        assert_eq!(ask(Path::new("/usr/bin/env"), Want::Write), Answer::Denied);
-        assert_eq!(ask(&dir.join("ws/out/x"), Want::Read), Answer::Denied);
-        assert!(matches!(ask(&dir.join("attachment"), Want::Read), Answer::Granted(_)));
-        assert_eq!(ask(&dir.join("home/x"), Want::Execute), Answer::Denied);
+        assert_eq!(ask(Path::new("/usr/bin/env"), Want::Write), AccessDecision::Denied);
+        assert_eq!(ask(&dir.join("ws/out/x"), Want::Read), AccessDecision::Denied);
+        assert!(matches!(ask(&dir.join("attachment"), Want::Read), AccessDecision::Granted(_)));
+        assert_eq!(ask(&dir.join("home/x"), Want::Execute), AccessDecision::Denied);
         let inside = Surroundings {
             closed: crate::Closed { places: vec![dir.clone()], ..crate::Closed::default() },
             ..around.clone()
         };
         let answer = policy.explain(&dir.join("ws/new/file"), Want::Write, &inside);
         assert_eq!(answer, granted("filesystem.rwx: {workspace}"), "its own in what is closed");
-        assert_eq!(policy.explain(&dir.join("attachment"), Want::Read, &inside), Answer::Denied);
+        assert_eq!(policy.explain(&dir.join("attachment"), Want::Read, &inside), AccessDecision::Denied);
         let open = Policy::builtin("unconfined").unwrap();
-        assert_eq!(open.explain(Path::new("/x"), Want::Read, &around), Answer::Unconfined);
+        assert_eq!(open.explain(Path::new("/x"), Want::Read, &around), AccessDecision::Unconfined);
     }
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
                 format!("version = 1\nextends = 'default'\n[filesystem.add]\n{key} = [{:?}]\n", dir.join(at));
             let policy = Policy::from_toml(&text, Path::new("test.toml")).unwrap();
             let answer = policy.explain(&file, Want::Read, &around);
-            assert_eq!(matches!(answer, Answer::Granted(_)), granted, "{key} {at}: {answer:?}");
+            assert_eq!(matches!(answer, AccessDecision::Granted(_)), granted, "{key} {at}: {answer:?}");
         }
     }
 }

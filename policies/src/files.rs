@@ -64,8 +64,8 @@ impl Added {
 
 /// A granted path: text, or a table with `path` and `optional`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(into = "Written")]
-#[schemars(with = "Written")]
+#[serde(into = "GrantForm")]
+#[schemars(with = "GrantForm")]
 pub struct Grant {
     /// The path.
     pub path: GrantPath,
@@ -75,7 +75,7 @@ pub struct Grant {
 
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
-enum Written {
+enum GrantForm {
     /// The path alone.
     Path(String),
     /// A path that may be missing.
@@ -90,7 +90,7 @@ struct Table {
     optional: bool,
 }
 
-impl From<Grant> for Written {
+impl From<Grant> for GrantForm {
     fn from(grant: Grant) -> Self {
         if grant.optional {
             Self::Table(Table { path: grant.path, optional: true })
@@ -256,12 +256,12 @@ struct Bases {
 impl Bases {
     fn open(around: &Surroundings) -> Result<Self, PathError> {
         let open = |path: &Path| Opened::real(path)?.directory();
-        let own = [&around.workspace, &around.home, &around.tmp];
+        let run_directories = [&around.workspace, &around.home, &around.tmp];
         Ok(Self {
             workspace: open(&around.workspace)?,
             home: open(&around.home)?,
             tmp: open(&around.tmp)?,
-            writable: own.into_iter().chain(&around.write).cloned().collect(),
+            writable: run_directories.into_iter().chain(&around.write).cloned().collect(),
         })
     }
 

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::way_out::PROXY_PORT;
+use crate::egress::PROXY_PORT;
 
 /// The ports of a host that is named without one.
 const USUAL_PORTS: [u16; 2] = [80, 443];
@@ -22,12 +22,12 @@ const LONGEST: usize = 253;
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct HostRule {
-    what: Named,
+    what: HostPattern,
     port: Option<u16>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Named {
+enum HostPattern {
     /// This name alone.
     Name(String),
     /// Every name that ends with a dot and this one.
@@ -187,16 +187,16 @@ impl FromStr for HostRule {
             if bits > width(address) {
                 return Err(HostError::Bits);
             }
-            Named::Block(address, bits)
+            HostPattern::Block(address, bits)
         } else if let Some(parent) = host.strip_prefix("*.") {
             match parent.parse()? {
-                Host::Name(name) => Named::Beneath(name),
+                Host::Name(name) => HostPattern::Beneath(name),
                 Host::Address(_) => return Err(HostError::Wildcard),
             }
         } else {
             match host.parse()? {
-                Host::Name(name) => Named::Name(name),
-                Host::Address(address) => Named::Block(address, width(address)),
+                Host::Name(name) => HostPattern::Name(name),
+                Host::Address(address) => HostPattern::Block(address, width(address)),
             }
         };
         Ok(Self { what, port })
@@ -220,11 +220,13 @@ impl From<HostRule> for String {
 impl fmt::Display for HostRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.what {
-            Named::Name(name) => f.write_str(name)?,
-            Named::Beneath(name) => write!(f, "*.{name}")?,
-            Named::Block(address, bits) if *bits == width(*address) => Host::Address(*address).fmt(f)?,
-            Named::Block(IpAddr::V4(address), bits) => write!(f, "{address}/{bits}")?,
-            Named::Block(IpAddr::V6(address), bits) => write!(f, "[{address}/{bits}]")?,
+            HostPattern::Name(name) => f.write_str(name)?,
+            HostPattern::Beneath(name) => write!(f, "*.{name}")?,
+            HostPattern::Block(address, bits) if *bits == width(*address) => {
+                Host::Address(*address).fmt(f)?
+            }
+            HostPattern::Block(IpAddr::V4(address), bits) => write!(f, "{address}/{bits}")?,
+            HostPattern::Block(IpAddr::V6(address), bits) => write!(f, "[{address}/{bits}]")?,
         }
         self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
     }
@@ -239,14 +241,13 @@ impl HostRule {
 
     fn names(&self, host: &Host) -> bool {
         match (&self.what, host) {
-            (Named::Name(own), Host::Name(name)) => own == name,
-            (Named::Beneath(parent), Host::Name(name)) => {
+            (HostPattern::Name(own), Host::Name(name)) => own == name,
+            (HostPattern::Beneath(parent), Host::Name(name)) => {
                 name.strip_suffix(parent.as_str()).is_some_and(|front| front.ends_with('.'))
             }
-            (Named::Block(first, bits), Host::Address(address)) => begins_like(*address, *first, *bits),
-            (Named::Name(_) | Named::Beneath(_), Host::Address(_)) | (Named::Block(..), Host::Name(_)) => {
-                false
-            }
+            (HostPattern::Block(first, bits), Host::Address(address)) => begins_like(*address, *first, *bits),
+            (HostPattern::Name(_) | HostPattern::Beneath(_), Host::Address(_))
+            | (HostPattern::Block(..), Host::Name(_)) => false,
         }
     }
 }

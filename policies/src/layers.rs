@@ -24,13 +24,13 @@ impl Policy {
         let files = files.map(|files| {
             format!("files: {files} for each process, so that all leave a quarter of fs.file-max")
         });
-        let told: Vec<String> = pids.map(str::to_owned).into_iter().chain(files).collect();
+        let parts: Vec<String> = pids.map(str::to_owned).into_iter().chain(files).collect();
         if counting == Counting::Shared && self.limits.pids.is_some() {
-            LayerReport::partial(Layer::Limits, told.join("; "))
-        } else if told.is_empty() {
+            LayerReport::partial(Layer::Limits, parts.join("; "))
+        } else if parts.is_empty() {
             LayerReport::enforced(Layer::Limits)
         } else {
-            LayerReport::enforced_by(Layer::Limits, told.join("; "))
+            LayerReport::enforced_by(Layer::Limits, parts.join("; "))
         }
     }
 
@@ -161,15 +161,15 @@ mod tests {
     #[test]
     fn a_limit_of_processes_counts_those_of_a_user_of_the_runs_own_alone() {
         let (with, without) = (policy("[limits]\npids = 7"), Policy::builtin("unconfined").unwrap());
-        let told = |policy: &Policy, counting| {
+        let parts = |policy: &Policy, counting| {
             let report = policy.limits_report(counting, None);
             (report.state, report.why.unwrap_or_default())
         };
-        assert_eq!(told(&with, Counting::Alone).0, State::Enforced);
-        assert!(told(&with, Counting::Alone).1.contains("counts every process"));
-        assert_eq!(told(&with, Counting::Shared).0, State::Partial);
+        assert_eq!(parts(&with, Counting::Alone).0, State::Enforced);
+        assert!(parts(&with, Counting::Alone).1.contains("counts every process"));
+        assert_eq!(parts(&with, Counting::Shared).0, State::Partial);
         for counting in [Counting::Alone, Counting::Shared] {
-            assert_eq!(told(&without, counting), (State::Enforced, String::new()));
+            assert_eq!(parts(&without, counting), (State::Enforced, String::new()));
         }
     }
 
@@ -216,7 +216,7 @@ mod tests {
     fn what_holds_unix_sockets_is_named() {
         use UnixSockets::{Allowed, PairsOnly};
         let filtered = |is: bool| if is { Filtered::Yes } else { Filtered::No };
-        for (confined, abi, view, unix, filter, told) in [
+        for (confined, abi, view, unix, filter, parts) in [
             (false, 9, true, Allowed, true, "the policy asks for none"),
             (true, 9, true, Allowed, true, "landlock"),
             (true, 9, false, Allowed, true, "landlock"),
@@ -226,7 +226,7 @@ mod tests {
             (true, 8, false, PairsOnly, false, "needs Landlock ABI 9"),
         ] {
             let why = unix_report(confined, abi, view, unix, filtered(filter)).why.unwrap();
-            assert!(why.starts_with(told), "{confined} {abi} {view} {unix:?} {filter}: {why}");
+            assert!(why.starts_with(parts), "{confined} {abi} {view} {unix:?} {filter}: {why}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Resource limits of the process, and limits that a cgroup enforces.
+//! Resource limits that a process sets on itself, and limits that its cgroup enforces.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use crate::controller::Controller;
 use crate::shares::{Holders, PENDING};
 
-/// Resource limits. Those left out keep the caller's value.
+/// Resource limits. A limit that is left out keeps the value of the caller, unless its line names another default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Processes and threads (`pids.max`, and `RLIMIT_NPROC` where the user is the run's own).
+    /// Processes and threads of the whole run (`pids.max`, and `RLIMIT_NPROC` for a run with its own user).
     pub pids: Option<u64>,
     /// Memory of the whole run (`memory.max`).
     pub memory: Option<ByteSize>,
@@ -22,40 +22,41 @@ pub struct Limits {
     pub cpu: Option<f64>,
     /// Open file descriptors of one process.
     pub files: Option<u64>,
-    /// The size of one file.
+    /// Size of a file.
     pub file_size: Option<ByteSize>,
-    /// The size of a core file; 0 where left out.
+    /// Size of a core file; 0 if left out.
     pub core: ByteSize,
-    /// Locked memory of one process; 64 KiB where left out.
+    /// Locked memory of one process; 64 KiB if left out.
     pub locked_memory: Option<ByteSize>,
-    /// Bytes in POSIX message queues; 0 where left out.
+    /// Bytes in the POSIX message queues of the user; 0 if left out.
     pub message_queues: ByteSize,
-    /// Address space of one process. Breaks programs that reserve much (JVM, node, sanitizers).
+    /// Address space of one process. Programs that reserve much of it do not work under such a limit (JVM, node,
+    /// sanitizers).
     pub address_space: Option<ByteSize>,
 }
 
-/// A number of bytes: an integer, or text such as `"64KiB"` or `"2GiB"`.
+/// Number of bytes, written as an integer or as a text such as `"64KiB"` or `"2GiB"`.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "Written", into = "u64")]
-#[schemars(with = "Written")]
+#[serde(try_from = "SizeForm", into = "u64")]
+#[schemars(with = "SizeForm")]
 pub struct ByteSize(pub u64);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
-enum Written {
+enum SizeForm {
     /// Bytes.
     Bytes(u64),
     /// A number with a unit.
     Text(String),
 }
 
-impl TryFrom<Written> for ByteSize {
+impl TryFrom<SizeForm> for ByteSize {
     type Error = String;
 
-    fn try_from(written: Written) -> Result<Self, String> {
+    fn try_from(written: SizeForm) -> Result<Self, String> {
         match written {
-            Written::Bytes(bytes) => Ok(Self(bytes)),
-            Written::Text(text) => text.parse(),
+            SizeForm::Bytes(bytes) => Ok(Self(bytes)),
+            SizeForm::Text(text) => text.parse(),
         }
     }
 }
@@ -110,21 +111,21 @@ impl fmt::Debug for ByteSize {
     }
 }
 
-/// Extent of the count of `RLIMIT_NPROC`.
+/// Processes that `RLIMIT_NPROC` counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counting {
-    /// The run alone: it has a user, or a user namespace, of its own.
+    /// The processes of the run, which has its own user or user namespace.
     Alone,
-    /// Every process of the user, so the limit is not set.
+    /// All processes of the user, so the limit is not set.
     Shared,
 }
 
-/// Limits that hold for a process on its way to the command.
+/// Limits that apply to a process before it executes the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holding {
-    /// Limits of its cgroup, which it joins first.
+    /// The limits of its cgroup, which it joins first.
     Group,
-    /// Limits that it sets on itself too.
+    /// The limits of its cgroup, and the limits that it has set on itself.
     All,
 }
 
@@ -139,7 +140,7 @@ impl Limits {
         Controller::ALL.into_iter().filter(|controller| controller.is_alone()).filter(asked)
     }
 
-    /// Returns true if a process may have met one of the limits that hold for it by now, judged by the number of its error.
+    /// Returns true if one of the limits that apply to a process can have caused an error with this number.
     pub fn explain(&self, errno: i32, holding: Holding) -> bool {
         let is_set = holding == Holding::All;
         match rustix::io::Errno::from_raw_os_error(errno) {
@@ -151,15 +152,15 @@ impl Limits {
         }
     }
 
-    /// Returns the limits that bound the open files of all processes.
+    /// Returns the limits that together bound the number of open files of the run.
     pub(crate) fn holders(&self) -> Holders {
         Holders { files: self.files, pids: self.pids }
     }
 
-    /// Sets the limits of the process, soft and hard; an inherited lower hard limit is kept.
+    /// Sets the soft and hard limits of this process. A lower hard limit that it has inherited is kept.
     ///
     /// # Errors
-    /// Names the resource that could not be limited.
+    /// Name of the resource that could not be limited, with the number of the error.
     pub(crate) fn apply(&self, counting: Counting) -> Result<(), (&'static str, rustix::io::Errno)> {
         let pids = self.pids.filter(|_| counting == Counting::Alone);
         let locked = self.locked_memory.map_or(64 << 10, |size| size.0);
@@ -172,7 +173,7 @@ impl Limits {
             ("message_queues", Resource::Msgqueue, Some(self.message_queues.0)),
             ("address_space", Resource::As, self.address_space.map(|size| size.0)),
             ("pending signals", Resource::Sigpending, Some(PENDING)),
-            // A caller with these privileges would otherwise pass them on.
+            // Without these, the worker would inherit the caller's permission to raise its priority.
             ("real-time priority", Resource::Rtprio, Some(0)),
             ("priority", Resource::Nice, Some(0)),
         ];

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::boundary::{Boundary, Standing};
+use crate::boundary::{Boundary, PathRelation};
 use crate::broker::Broker;
 use crate::environment::is_reserved;
 use crate::error::{PolicyError, line_of_key};
@@ -53,10 +53,10 @@ impl Policy {
         let mut merged = toml::Table::new();
         for Ancestor { source: Source { origin, text }, .. } in chain.iter().rev() {
             let fail = |error| PolicyError::from_toml(text, origin, &error);
-            let mut own: toml::Table = toml::from_str(text).map_err(fail)?;
-            own.remove("extends");
+            let mut table: toml::Table = toml::from_str(text).map_err(fail)?;
+            table.remove("extends");
             merged.remove("name");
-            merge(&mut merged, own);
+            merge(&mut merged, table);
         }
         let fail = |error| PolicyError::from_toml(&source.text, &source.origin, &error);
         let mut policy: Self = merged.try_into().map_err(fail)?;
@@ -83,12 +83,12 @@ impl Policy {
         for (key, grants, access) in self.filesystem.lists() {
             for grant in grants {
                 let GrantPath::Absolute(path) = &grant.path else { continue };
-                let (relation, place) = match boundary.standing(path) {
-                    Standing::Inside(place) => ("lies in", place),
-                    Standing::Holds(held) if access.writes() => {
+                let (relation, place) = match boundary.relation(path) {
+                    PathRelation::Inside(place) => ("lies in", place),
+                    PathRelation::Holds(held) if access.writes() => {
                         ("holds", held.into_iter().next().map(|held| held.place).unwrap_or_default())
                     }
-                    Standing::Holds(_) | Standing::Apart => continue,
+                    PathRelation::Holds(_) | PathRelation::Apart => continue,
                 };
                 let (origin, line) = (source.origin.clone(), line_of_key(&source.text, plain(key)));
                 let path = path.clone();

@@ -1,7 +1,7 @@
-//! Set-user-ID and set-group-ID bits: a run sets none.
+//! Rules of the system call filter that keep a run from setting set-user-ID and set-group-ID bits.
 //!
-//! `no_new_privs` keeps the run from gaining anything by such a file. Other users, who execute a file that a run has
-//! left in a shared directory, would act as its user.
+//! The run itself gains nothing by such a file, because of `no_new_privs`. But another user who executes a file that a
+//! run has left in a shared directory would act as the run's user.
 
 use nix::libc;
 use seccompiler::SeccompCondition;
@@ -24,8 +24,8 @@ const SET_HERE: &[(i64, u8)] = &[(libc::SYS_chmod, 1), (libc::SYS_creat, 1), (li
 #[cfg(not(target_arch = "x86_64"))]
 const SET_HERE: &[(i64, u8)] = &[];
 
-/// Calls that make a file if their flags say so, with the numbers of the arguments for flags and mode. Without such a
-/// flag the mode means nothing, and may be anything.
+/// Calls that create a file if their flags say so, with the numbers of the arguments for flags and mode. Without such a
+/// flag, the kernel ignores the mode, and callers may leave any value in it.
 #[cfg(target_arch = "x86_64")]
 const OPEN: &[(i64, u8, u8)] = &[(libc::SYS_openat, 2, 3), (libc::SYS_open, 1, 2)];
 #[cfg(not(target_arch = "x86_64"))]
@@ -34,8 +34,8 @@ const OPEN: &[(i64, u8, u8)] = &[(libc::SYS_openat, 2, 3)];
 /// The bit of `O_TMPFILE` that is not `O_DIRECTORY`.
 const TEMPORARY: i32 = libc::O_TMPFILE & !libc::O_DIRECTORY;
 
-/// Refuses both bits wherever a call carries its mode in an argument. `mkdir` ignores them, and `openat2`, whose mode is
-/// in memory, does not exist for a run.
+/// Refuses both bits in every call that has its mode in an argument. `mkdir` ignores them, and the filter of a run
+/// refuses `openat2`, whose mode is in memory.
 pub(crate) fn refuse(rules: &mut Rules) -> Result<(), FilterError> {
     for bit in BITS {
         for (number, mode) in SET.iter().chain(SET_HERE) {

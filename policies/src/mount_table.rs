@@ -111,8 +111,8 @@ fn unescaped(word: &[u8]) -> PathBuf {
 
 /// Returns the id of the mount that a path lies on.
 fn mount_id(path: &Path) -> Option<u64> {
-    let found = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MNT_ID).ok()?;
-    (found.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(found.stx_mnt_id)
+    let status = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MNT_ID).ok()?;
+    (status.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(status.stx_mnt_id)
 }
 
 #[cfg(test)]

@@ -11,11 +11,11 @@ use crate::paths::PathError;
 /// Mount point of the old root until it is detached.
 pub(crate) const OLD: &str = "/.old";
 
-/// Reason why a view cannot be made here.
+/// Reason why a file system view cannot be made on this host.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProbeError {
-    /// The host's settings do not permit one.
+    /// The host's settings do not permit it.
     #[error("make the file system view: {why}")]
     Unavailable { why: String },
     /// The attempt failed.
@@ -29,7 +29,7 @@ pub enum ProbeError {
     Path(#[from] PathError),
 }
 
-/// A step of making the view that failed.
+/// Failed step of making the view.
 #[derive(Debug, thiserror::Error)]
 #[error("make the file system view: {step} {}: {source}", .path.display())]
 pub struct MountError {
@@ -39,7 +39,8 @@ pub struct MountError {
     source: io::Error,
 }
 
-/// Makes a mount at a path unchangeable.
+/// Makes an existing mount read-only, without set-user-ID programs and device files. `MS_REMOUNT` with `MS_BIND`
+/// changes only this mount point and not the file system beneath (mount(2)).
 pub(crate) fn seal(path: &Path) -> Result<(), MountError> {
     let flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY;
     let safe = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;

@@ -38,7 +38,7 @@ pub(crate) struct Plan {
     shm: bool,
     terminals: bool,
     processes: Processes,
-    tmp: Option<Place>,
+    tmp: Option<OpenedPath>,
 }
 
 /// Privileges by which the view is made.
@@ -61,7 +61,7 @@ enum Processes {
 /// Mount of the view. Mounts are made in the order of their paths: a later mount lies beneath an earlier one or apart from it.
 #[derive(Debug)]
 enum ViewMount {
-    Bind(Place),
+    Bind(OpenedPath),
     Cover(Cover),
 }
 
@@ -84,7 +84,7 @@ impl ViewMount {
 }
 
 #[derive(Debug)]
-struct Place {
+struct OpenedPath {
     opened: Opened,
     writable: bool,
 }
@@ -122,7 +122,7 @@ impl Plan {
         let processes = if extras.pid_namespace.is_some() { Processes::Own } else { Processes::Host };
         let mut wanted: Vec<ViewMount> = extras.covers.into_iter().map(ViewMount::Cover).collect();
         for (opened, access) in granted {
-            wanted.push(ViewMount::Bind(Place { opened: opened.again()?, writable: access.writes() }));
+            wanted.push(ViewMount::Bind(OpenedPath { opened: opened.again()?, writable: access.writes() }));
         }
         // Shorter paths first, so that a mount never hides an earlier one.
         wanted.sort_by(|a, b| a.path().cmp(b.path()).then(a.rank().cmp(&b.rank())));
@@ -149,7 +149,7 @@ impl Plan {
         };
         let tmp = match tmp {
             Some(tmp) if !steps.iter().any(|step| step.path() == Path::new(STAGE)) => {
-                Some(Place { opened: tmp.again()?, writable: true })
+                Some(OpenedPath { opened: tmp.again()?, writable: true })
             }
             _ => None,
         };

@@ -41,7 +41,7 @@ pub enum PidNamespace {
 
 impl PidNamespace {
     /// Returns the means on a host with this view; none if there are none. Only a try shows that they work.
-    pub fn of(view: &View) -> Option<Self> {
+    pub fn for_view(view: &View) -> Option<Self> {
         match view {
             View::Privileged => Some(Self::Privileged),
             View::UserNamespace => Some(Self::UserNamespace),

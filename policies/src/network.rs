@@ -1,4 +1,5 @@
-//! The part of a policy about networks, and which of it Landlock can enforce.
+//! Part of a policy about networks: its rules for Landlock and the system call filter, and the parts that they cannot
+//! enforce on this host.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,7 @@ use crate::hosts::{self, HostRule, Target};
 use crate::report::{Layer, LayerReport};
 use crate::surroundings::BoardAccess;
 
-/// Networks.
+/// Networks that a run may use.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Network {
@@ -21,13 +22,13 @@ pub struct Network {
     pub bind_tcp: BTreeSet<u16>,
     /// True if UDP may be used, to any host and port (modes `ports` and `host`).
     pub udp: bool,
-    /// Hosts that the proxy connects to (mode `proxy`); without a port, their ports 80 and 443. An address that is not the
-    /// internet's is connected to only where it is named as an address, also by a name that resolves to it.
+    /// Hosts that the proxy connects to (mode `proxy`): to the named port, else to ports 80 and 443. An address outside of
+    /// the public internet must be named as an address itself, even for a name that resolves to it.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub hosts: BTreeSet<HostRule>,
 }
 
-/// Socket families that lead out of a network namespace (vsock(7)).
+/// Gap without the system call filter: sockets of some families are not in the network namespace (vsock(7)).
 const OTHER_SOCKETS: &str =
     "without the system call filter sockets between virtual machines lead out of the run's network";
 
@@ -35,23 +36,23 @@ const OTHER_SOCKETS: &str =
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Nothing.
+    /// No network.
     #[default]
     None,
-    /// A loopback interface of the run's own, and nothing else.
+    /// A loopback interface for this run alone.
     Loopback,
-    /// The listed TCP ports.
+    /// The listed TCP ports of any host.
     Ports,
-    /// The listed hosts, through a proxy of the supervisor's: nothing else can be reached.
+    /// The listed hosts, through a proxy of the supervisor.
     Proxy,
-    /// All that the host reaches.
+    /// The whole network of the host.
     Host,
 }
 
 /// Rules for the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reach {
-    /// Ports for `connect`; `None` leaves TCP unmediated.
+    /// TCP ports that are open; `None` leaves TCP unrestricted.
     pub(crate) tcp: Option<Ports>,
     /// True if an internet stream socket may be made.
     pub(crate) stream: bool,
@@ -67,7 +68,7 @@ pub(crate) struct Ports {
 }
 
 impl Reach {
-    /// Network access of an unconfined run.
+    /// Returns the rules that restrict nothing.
     pub(crate) fn everything() -> Self {
         Self { tcp: None, stream: true, datagram: true }
     }
@@ -79,13 +80,13 @@ impl Network {
         matches!(self.mode, Mode::Loopback | Mode::Proxy)
     }
 
-    /// Returns true if the policy names a host, whatever the port.
+    /// Returns true if the policy names a host, with any port.
     pub(crate) fn names(&self, host: &str) -> bool {
         host.parse().is_ok_and(|host| hosts::name(&self.hosts, &host))
     }
 
-    /// Returns true if the proxy of a run may connect to a host that its worker names, or to an address outside of the
-    /// public internet.
+    /// Returns true if the proxy of a run may connect to a target. The target is the host that the worker names, or an
+    /// address outside of the public internet to which its name resolves.
     pub fn permits(&self, target: &Target) -> bool {
         self.mode == Mode::Proxy && hosts::permit(&self.hosts, target)
     }
@@ -106,8 +107,8 @@ impl Network {
         Reach { tcp: Some(ports), stream, datagram }
     }
 
-    /// Returns the parts that stay open although the policy closes them, where Landlock has this ABI and the filter is on or off:
-    /// nothing where the network is enforced.
+    /// Returns a description of a part of the network that stays open although the policy closes it, on a host with this ABI
+    /// of Landlock; none if the policy is enforced.
     pub(crate) fn unenforceable(&self, reach: &Reach, abi: u32, filtered: Filtered) -> Option<&'static str> {
         let is_closed = matches!(self.mode, Mode::None | Mode::Ports);
         match filtered {
@@ -120,7 +121,7 @@ impl Network {
         }
     }
 
-    /// Returns the entry of the report where Landlock has this ABI and the filter is on or off.
+    /// Returns the entry about the network in the report of a run, on a host with this ABI of Landlock.
     pub(crate) fn report(&self, reach: &Reach, abi: u32, filtered: Filtered) -> LayerReport {
         let layer = Layer::Network;
         match self.mode {
@@ -257,8 +258,8 @@ mod tests {
         ] {
             let report = network.report(&network.reach(&BoardAccess::None), abi, filtered);
             let why = report.why.unwrap();
-            let told: Vec<&str> = why.split("; ").collect();
-            assert_eq!((report.state, told.len()), (State::Partial, gaps.len()), "{why}");
+            let reasons: Vec<&str> = why.split("; ").collect();
+            assert_eq!((report.state, reasons.len()), (State::Partial, gaps.len()), "{why}");
             assert!(gaps.iter().all(|gap| why.contains(gap)), "{abi} {filtered:?}: {why}");
         }
     }

@@ -10,7 +10,7 @@ use crate::mounting::{MountError, OLD, ProbeError, at, mount_at, seal};
 use crate::paths::{Kind, Opened};
 use crate::user_names::Replaced;
 
-/// An empty file of the view, which covers others.
+/// Path of the empty file with which the view covers other files.
 const EMPTY: &str = "/.empty";
 
 /// Makes the empty file that covers other files.
@@ -19,15 +19,16 @@ pub(crate) fn prepare() -> Result<(), MountError> {
 }
 
 impl Cover {
-    /// Covers the path with an empty file or directory. Returns a directory that must still be sealed, because places
-    /// of the run's own may be shown in it before.
+    /// Covers the path with an empty file or directory. Returns the directory, which the caller seals after it has
+    /// mounted the run's own paths in it.
     pub(crate) fn mount(&self) -> Result<Option<&Path>, ProbeError> {
         let target = match Opened::real(&self.at) {
             Ok(target) => target,
             Err(error) if self.what == Covered::Foreign || error.is_missing() => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        // The open file is used, so that its owner cannot put another in its place.
+        // The mount point is the open file and not its path, so that the owner of the file cannot replace it in
+        // between.
         let name = PathBuf::from(format!("{OLD}/proc/self/fd/{}", target.as_fd().as_raw_fd()));
         let safe = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
         if target.kind == Kind::Directory {
@@ -41,7 +42,7 @@ impl Cover {
 }
 
 impl Replaced {
-    /// Puts a file with this content over the host's.
+    /// Covers a file of the host with a read-only file of this content. Does nothing if the host has no such file.
     pub(crate) fn mount(&self) -> Result<(), ProbeError> {
         let Ok(target) = Opened::real(self.at) else { return Ok(()) };
         let name = PathBuf::from(format!("{OLD}/proc/self/fd/{}", target.as_fd().as_raw_fd()));

@@ -1,4 +1,4 @@
-//! Opens the paths of a policy so that no writer beneath them can send them elsewhere.
+//! Opens the paths of a policy. A process that can write beneath a path cannot redirect it (`openat2(2)`).
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
@@ -6,10 +6,10 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2, readlink};
 use rustix::io::Errno;
 
-/// A chain of symbolic links longer than this is a loop (`path_resolution(7)`).
+/// Limit on the symbolic links of one path. A longer chain counts as a loop (`path_resolution(7)`).
 const LINKS_MAX: usize = 40;
 
-/// A path that a policy or a run names and that cannot be used.
+/// Reason why a path of a policy or of a run cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
@@ -22,7 +22,7 @@ pub enum PathError {
     /// The path goes through a symbolic link that a worker could have planted.
     #[error("open {}: {} is a symbolic link in a directory that a worker writes", .path.display(), .link.display())]
     Planted { path: PathBuf, link: PathBuf },
-    /// The path is not absolute or holds `..`.
+    /// The path is not absolute, or contains `..`.
     #[error("open {}: the path must be absolute and without `..`", .path.display())]
     NotAbsolute { path: PathBuf },
     /// The path is not the directory or the device that it must be.
@@ -31,7 +31,7 @@ pub enum PathError {
 }
 
 impl PathError {
-    /// Returns the path that was asked for.
+    /// Returns the requested path.
     pub fn path(&self) -> &Path {
         match self {
             Self::Open { path, .. }
@@ -47,10 +47,10 @@ impl PathError {
     }
 }
 
-/// An open path (`O_PATH`) with what identifies it.
+/// Open file (`O_PATH`) with its path and its identity.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    /// The path holds no symbolic link.
+    /// Path of the file, which contained no symbolic link when the file was opened.
     pub(crate) path: PathBuf,
     pub(crate) kind: Kind,
     pub(crate) inode: Inode,
@@ -72,7 +72,7 @@ pub(crate) enum Kind {
     Other,
 }
 
-/// A symbolic link on the way to a granted path.
+/// Symbolic link on the way to a granted path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) at: PathBuf,
@@ -96,7 +96,7 @@ impl Opened {
         Ok(Self { path, kind, inode: Inode { device: stat.st_dev, number: stat.st_ino }, fd })
     }
 
-    /// Opens an absolute path that holds no symbolic link.
+    /// Opens an absolute path. Refuses a path with a symbolic link.
     pub(crate) fn real(path: &Path) -> Result<Self, PathError> {
         if !is_plain(path) {
             return Err(PathError::NotAbsolute { path: path.to_owned() });
@@ -104,7 +104,7 @@ impl Opened {
         Self::at(CWD, path, path, ResolveFlags::NO_SYMLINKS)
     }
 
-    /// Opens an absolute path again under another root directory, and checks that it is the same file.
+    /// Opens the same path beneath another root directory. Fails with ESTALE if it is another file there.
     pub(crate) fn same_under(&self, root: impl AsFd) -> Result<Self, PathError> {
         let inside = self.path.strip_prefix("/").unwrap_or(&self.path);
         let inside = if inside.as_os_str().is_empty() { Path::new(".") } else { inside };
@@ -116,7 +116,7 @@ impl Opened {
         }
     }
 
-    /// Opens a path relative to this directory, without links and without leaving it.
+    /// Opens a path relative to this directory. Refuses a path that has a symbolic link or leads out of the directory.
     pub(crate) fn beneath(&self, inside: &Path) -> Result<Self, PathError> {
         let whole = self.path.join(inside);
         Self::at(&self.fd, inside, &whole, ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH)
@@ -130,8 +130,9 @@ impl Opened {
         Ok(Self { path: self.path.clone(), kind: self.kind, inode: self.inode, fd })
     }
 
-    /// Opens an absolute path, following links unless they lie in one of the `writable` directories; the links are
-    /// returned so that they can be made again in another file system view.
+    /// Opens an absolute path, and follows its symbolic links. Refuses a link in one of the `writable` directories,
+    /// because a worker may have made it. Also returns the links, so that they can be made again in another file system
+    /// view.
     pub(crate) fn followed(path: &Path, writable: &[PathBuf]) -> Result<(Self, Vec<Link>), PathError> {
         if !is_plain(path) {
             return Err(PathError::NotAbsolute { path: path.to_owned() });
@@ -180,7 +181,7 @@ impl Opened {
         Self::new(whole.to_owned(), fd)
     }
 
-    /// Returns the path if it is a directory.
+    /// Returns the file if it is a directory.
     pub(crate) fn directory(self) -> Result<Self, PathError> {
         match self.kind {
             Kind::Directory => Ok(self),
@@ -198,12 +199,13 @@ fn pieces(path: &Path) -> Vec<PathBuf> {
     pieces
 }
 
-/// Returns true if a path is absolute and free of `..`.
+/// Returns true if a path is absolute and does not contain `..`.
 pub(crate) fn is_plain(path: &Path) -> bool {
     path.is_absolute() && path.components().all(|piece| piece != Component::ParentDir)
 }
 
-/// Returns the target of a path; of a missing path, the target of its existing part.
+/// Returns the path with all symbolic links resolved. In a missing path, only the links of its existing part are
+/// resolved.
 pub(crate) fn leads_to(path: &Path) -> PathBuf {
     match (path.canonicalize(), path.parent(), path.file_name()) {
         (Ok(real), _, _) => real,

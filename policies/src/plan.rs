@@ -7,6 +7,7 @@ use seccompiler::BpfProgram;
 use crate::access::Access;
 use crate::cgroup::Cgroup;
 use crate::covers;
+use crate::egress::Egress;
 use crate::files::{Device, Granted, Proc, Shm};
 use crate::layers::{set_ids_report, uid_report, unix_report};
 use crate::limits::{Counting, Limits};
@@ -24,7 +25,6 @@ use crate::support::{Support, View};
 use crate::surroundings::{BoardAccess, Identity, Surroundings};
 use crate::syscalls::{self, UnixSockets};
 use crate::user_names;
-use crate::way_out::WayOut;
 
 /// A policy that is ready to be applied to one run.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub struct Plan {
     pub(crate) view: Option<mounts::Plan>,
     pub(crate) own_processes: OwnProcesses,
     pub(crate) loopback: bool,
-    pub(crate) way_out: Option<WayOut>,
+    pub(crate) egress: Option<Egress>,
     pub(crate) secrets: Secrets,
     pub(crate) workspace: Opened,
     pub(crate) limits: Limits,
@@ -106,7 +106,7 @@ impl Policy {
         if loopback {
             self.check_own_network(&around.board, host, view.is_some())?;
         }
-        let way_out = self.way_out(around)?;
+        let egress = self.egress(around)?;
         let secrets = Secrets::read(&self.env.secret, &around.secret_stores())?;
         let reach = if confined { self.network.reach(&around.board) } else { Reach::everything() };
         if confined
@@ -164,7 +164,7 @@ impl Policy {
             view,
             own_processes,
             loopback,
-            way_out,
+            egress,
             secrets,
             workspace,
             limits: Limits { files: self.limits.holders().files_of_each(file_max), ..self.limits.clone() },
@@ -292,14 +292,14 @@ impl Policy {
     }
 
     /// Opens the channel through which the listening socket of the run's proxy leaves the run's network.
-    fn way_out(&self, around: &Surroundings) -> Result<Option<WayOut>, PlanError> {
+    fn egress(&self, around: &Surroundings) -> Result<Option<Egress>, PlanError> {
         if !self.has_proxy() {
             return Ok(None);
         }
         let Some(keeper) = &around.proxy else {
             return Err(PlanError::NoProxy { policy: self.name.clone() });
         };
-        Ok(Some(WayOut::to(keeper)?))
+        Ok(Some(Egress::to(keeper)?))
     }
 
     /// Refuses a run whose access to files nothing would limit, unless the policy accepts that.

@@ -140,10 +140,10 @@ fn a_run_with_a_proxy_needs_a_network_of_its_own_and_somebody_who_keeps_its_sock
     assert!(matches!(proxied.plan(&bench.around, &bench.host), Err(PlanError::NoProxy { .. })));
     let path = bench.dir.path().join("keeper");
     let around = Surroundings { proxy: Some(path.clone()), ..bench.around.clone() };
-    assert!(matches!(proxied.plan(&around, &bench.host), Err(PlanError::WayOut(_))));
+    assert!(matches!(proxied.plan(&around, &bench.host), Err(PlanError::Egress(_))));
     let _keeper = crate::Keeper::bind(&path).unwrap();
     let plan = proxied.plan(&around, &bench.host).unwrap();
-    assert!(plan.loopback && plan.way_out.is_some());
+    assert!(plan.loopback && plan.egress.is_some());
     assert!(layer(&plan, Layer::Network).why.as_deref().unwrap().contains("a proxy to 2 hosts"));
 
     let none = bench.host.clone().without_view("no");
@@ -182,8 +182,8 @@ fn toolchains_need_a_home_and_grant_their_places_alone() {
     assert!(matches!(error, PlanError::Path(PathError::Planted { .. })), "{error}");
     assert!(policy(text).plan(&around, &bench.host).is_ok());
     let ask = |path: &str| policy(text).explain(&home.join(path), crate::Want::Execute, &around);
-    assert!(matches!(ask(".cargo/bin/cargo"), crate::Answer::Granted(_)));
-    assert_eq!(ask(".cargo/credentials.toml"), crate::Answer::Denied);
+    assert!(matches!(ask(".cargo/bin/cargo"), crate::AccessDecision::Granted(_)));
+    assert_eq!(ask(".cargo/credentials.toml"), crate::AccessDecision::Denied);
 }
 
 #[test]

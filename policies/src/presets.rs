@@ -1,10 +1,10 @@
-//! The policies that are shipped in the binary.
+//! Policies that are shipped in the binary.
 
 use std::path::Path;
 
 use crate::policy::Policy;
 
-/// The names of the shipped policies, the narrowest first.
+/// Names of the shipped policies, the narrowest first.
 pub(crate) const NAMES: &[&str] =
     &["strict", "default", "test", "orchestrate", "agent", "network", "unconfined"];
 

@@ -117,8 +117,8 @@ pub(crate) fn drop_capabilities() -> Result<(), PrivilegeError> {
         inheritable: CapabilitySet::empty(),
     };
     rustix::thread::set_capabilities(None, none).map_err(PrivilegeError::Drop)?;
-    let left = rustix::thread::capabilities(None).map_err(PrivilegeError::ReadBack)?;
-    let left = left.effective | left.permitted | left.inheritable;
+    let remaining = rustix::thread::capabilities(None).map_err(PrivilegeError::ReadBack)?;
+    let left = remaining.effective | remaining.permitted | remaining.inheritable;
     if left.is_empty() { Ok(()) } else { Err(PrivilegeError::Left) }
 }
 

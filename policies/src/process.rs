@@ -1,15 +1,15 @@
-//! The part of a policy that says what a process may do to the system.
+//! Part of a policy about namespaces, system calls and other processes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Namespaces and system calls.
+/// Limits on namespaces, system calls, tracing and System V IPC.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Process {
-    /// Refused system calls.
+    /// Set of refused system calls.
     pub seccomp: Seccomp,
-    /// True if the run sees a file system of its own that holds only its granted paths.
+    /// File system view of the run, which contains only its granted paths.
     pub mount_namespace: MountNamespace,
     /// True if a run may trace its own processes (a debugger, strace).
     pub debug: bool,
@@ -17,16 +17,16 @@ pub struct Process {
     pub sysv_ipc: bool,
 }
 
-/// Refused system calls.
+/// Set of refused system calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Seccomp {
     /// System calls that reach other processes, the kernel's administration or unmediated networks.
     #[default]
     Default,
-    /// Further also netlink and anonymous executables.
+    /// The calls of the default set, netlink sockets, and calls for anonymous executable files.
     Strict,
-    /// None.
+    /// No system call.
     Off,
 }
 
@@ -34,11 +34,11 @@ pub enum Seccomp {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MountNamespace {
-    /// A view of its own where the host permits it.
+    /// The run has a view of its own if the host permits it.
     #[default]
     Auto,
-    /// The run is refused without one.
+    /// The run has a view of its own; without one it is refused.
     Require,
-    /// Never.
+    /// The run has the view of the host.
     Off,
 }

@@ -3,20 +3,20 @@
 use std::path::PathBuf;
 
 use crate::controller::Controller;
+use crate::egress::EgressError;
 use crate::filter::FilterError;
 use crate::paths::PathError;
 use crate::ruleset::RulesetError;
 use crate::secrets::SecretError;
-use crate::way_out::WayOutError;
 
 /// Reasons why a policy cannot be applied to a run on this host.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// The run would be root.
+    /// The user of the run is root.
     #[error("choose the user: a worker is never root; give the run a user of its own")]
     Root,
-    /// An ordinary user cannot become another one.
+    /// The caller is not root and cannot switch to the user of the run.
     #[error("choose the user: user {caller} cannot become user {wanted}; only root can")]
     Foreign { caller: u32, wanted: u32 },
     /// Landlock is too old for the policy.
@@ -25,34 +25,34 @@ pub enum PlanError {
          compatibility = \"best_effort\" in the policy"
     )]
     Abi { policy: String, needed: u32, found: u32 },
-    /// System calls cannot be filtered.
+    /// The kernel has no seccomp, so system calls cannot be filtered.
     #[error("filter system calls: this kernel has no seccomp")]
     Seccomp,
-    /// The policy requires a mount namespace.
+    /// The policy requires a mount namespace, and this host cannot make one.
     #[error("make the file system view: the policy {policy} requires one: {why}")]
     View {
         policy: String,
-        /// The reason.
+        /// Reason why there is no mount namespace.
         why: String,
     },
-    /// Unix sockets are denied, and the board is one.
+    /// The policy denies Unix sockets, and the board is served on a Unix socket.
     #[error(
         "reach the board at {}: without a file system view or Landlock ABI 9 this policy denies Unix sockets; serve \
          the board on a loopback port",
         .path.display()
     )]
     BoardSocket { path: PathBuf },
-    /// The kernel's tables of mounts and sockets cannot be read.
+    /// The tables of mounts and sockets in `/proc` cannot be read, so the paths to close are unknown.
     #[error("find what must stay closed: {0}")]
     Mounts(#[source] std::io::Error),
-    /// A granted path is the supervisor's own.
+    /// A granted path is in a directory of the supervisor.
     #[error(
         "grant {}: it lies in {}, which is the supervisor's own and closed to every worker; choose another directory",
         .path.display(),
         .place.display()
     )]
     Closed { path: PathBuf, place: PathBuf },
-    /// A path granted for writing holds a place of the supervisor.
+    /// A path granted for writing contains a directory of the supervisor.
     #[error(
         "grant {} for writing: {} lies in it, which is the supervisor's own and closed to every worker; choose a \
          directory that does not hold it, or move the root",
@@ -60,7 +60,7 @@ pub enum PlanError {
         .place.display()
     )]
     Around { path: PathBuf, place: PathBuf },
-    /// A granted path holds a place that must be covered, and no place can be covered.
+    /// A granted path contains a path that is closed to the run, and without a file system view nothing can be hidden.
     #[error(
         "grant {}: {} lies in it, which is closed to this run and cannot be hidden ({why}); move it, or grant a \
          directory that does not hold it",
@@ -85,19 +85,19 @@ pub enum PlanError {
          open network"
     )]
     Network { policy: String, why: &'static str },
-    /// A loopback interface of the run's own cannot be had.
+    /// A loopback interface for this run alone cannot be made.
     #[error("make a loopback interface for the run, as the policy {policy} asks for: {why}")]
     Loopback { policy: String, why: &'static str },
-    /// The policy asks for a proxy, and nothing offers one here.
+    /// The policy needs a proxy, and only the daemon offers one to its runs.
     #[error("reach the proxy that the policy {policy} leaves open: only a run of the daemon has one")]
     NoProxy { policy: String },
     /// The listening socket of the proxy could not be handed over.
     #[error(transparent)]
-    WayOut(#[from] WayOutError),
+    Egress(#[from] EgressError),
     /// A secret could not be read.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// The policy grants toolchains of a home, and the worker has none.
+    /// The policy grants a toolchain of a home directory, and the worker's user has no home directory.
     #[error(
         "grant the toolchain {name}: the worker's user has no home directory; name one with toolchain_home in \
          [filesystem] of the policy {policy}"
@@ -106,7 +106,7 @@ pub enum PlanError {
     /// A path cannot be granted.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// A limit cannot be enforced.
+    /// The policy requires a limit that this host cannot enforce.
     #[error("limit {}: the policy {policy} requires it and nothing here enforces it: {why}", .limit.as_str())]
     Limit {
         policy: String,
@@ -120,7 +120,7 @@ pub enum PlanError {
     /// The Landlock ruleset cannot be made.
     #[error(transparent)]
     Ruleset(#[from] RulesetError),
-    /// The filter cannot be made.
+    /// The filter of system calls cannot be made.
     #[error(transparent)]
     Filter(#[from] FilterError),
 }

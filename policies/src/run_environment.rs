@@ -1,19 +1,19 @@
-//! The environment of a run: built from an allow-list, never inherited.
+//! Environment of a run, built from an allow-list. A run inherits no variable that its policy does not name.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::broker::NO_KEY;
+use crate::egress::PROXY_PORT;
 use crate::environment::{NO_PROXY, Name, PROXY};
 use crate::policy::Policy;
 use crate::surroundings::Surroundings;
-use crate::way_out::PROXY_PORT;
 
-/// The `PATH` of a run whose policy says nothing about it.
+/// Directories in the `PATH` of a run whose policy does not set it.
 pub const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Categories of glibc's locale(7) that `LC_*` stands for.
+/// Variables that `LC_*` stands for: the categories of glibc in locale(7), and `LC_ALL`.
 const LOCALE: &[&str] = &[
     "LC_ALL",
     "LC_ADDRESS",
@@ -30,18 +30,20 @@ const LOCALE: &[&str] = &[
     "LC_TIME",
 ];
 
-/// The loopback interface of a run with a proxy, which the run reaches without the proxy.
+/// Names of the loopback interface, which a run with a proxy reaches without the proxy.
 const OWN: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 impl Policy {
-    /// Returns the directories in which a run's programs are searched, after the directories of its toolchains and of the caller.
+    /// Returns the policy's part of `PATH`. In a run, the caller's directories and the toolchains' directories come before
+    /// it.
     pub fn path(&self) -> &str {
         self.env.set.get("PATH").map_or(USUAL_PATH, String::as_str)
     }
 
-    /// Returns the environment of a run. Later sources replace earlier ones: `usual`, the toolchains' variables, the
-    /// variables of `from` that the policy passes on, the policy's own variables, and `set`. `PATH` has `programs` and
-    /// the toolchains first, then the policy's directories, or the usual ones.
+    /// Returns the environment of a run. Later sources replace earlier ones: `usual`, the variables of the toolchains, the
+    /// variables of `from` that the policy passes on, the variables that the policy sets, `set`, and the variables of the
+    /// proxy and its brokers. `PATH` has `programs` first, then the directories of the toolchains, then the `PATH` of those
+    /// sources or the usual one.
     pub fn environment(
         &self,
         from: impl Fn(&str) -> Option<OsString>,
@@ -58,8 +60,8 @@ impl Policy {
             let names = if name == "LC_*" { LOCALE.to_vec() } else { vec![name.as_str()] };
             all.extend(names.into_iter().filter_map(|name| Some((name.to_owned(), from(name)?))));
         }
-        let own = self.env.set.clone().into_iter().chain(set);
-        all.extend(own.map(|(name, value)| (name, OsString::from(value))));
+        let configured = self.env.set.clone().into_iter().chain(set);
+        all.extend(configured.map(|(name, value)| (name, OsString::from(value))));
         all.extend(self.proxy_environment());
         let mut path = OsString::new();
         for part in programs.iter().chain(&tools.path) {
@@ -71,22 +73,23 @@ impl Policy {
         all
     }
 
-    /// Returns the variables that lead programs to the run's proxy; none if it has none.
+    /// Returns the variables by which programs find the run's proxy and its brokers; none for a run without a proxy. Programs
+    /// differ in the case of the names, so each is set in both.
     fn proxy_environment(&self) -> BTreeMap<String, OsString> {
         if !self.has_proxy() {
             return BTreeMap::new();
         }
-        // Hosts of the policy are requested through the proxy, also a host on a loopback interface, which is this
-        // host's. The proxy itself is never requested through a proxy, though few programs understand an entry with a
-        // port.
+        // The run has a loopback interface of its own. A loopback address that the policy names means this host's
+        // interface, which only the proxy reaches, so such an address is no exception from the proxy. The proxy's own
+        // address always is one; few programs understand an entry with a port.
         let proxy = format!("127.0.0.1:{PROXY_PORT}");
-        let mut own: Vec<&str> = OWN.into_iter().filter(|own| !self.network.names(own)).collect();
-        if !own.contains(&"127.0.0.1") {
-            own.insert(0, &proxy);
+        let mut reserved: Vec<&str> = OWN.into_iter().filter(|own| !self.network.names(own)).collect();
+        if !reserved.contains(&"127.0.0.1") {
+            reserved.insert(0, &proxy);
         }
         let of_brokers = self.broker_environment().into_iter().map(|(name, value)| (name, value.into()));
         let url = format!("http://{proxy}");
-        let all = PROXY.into_iter().map(|name| (name, url.clone())).chain([(NO_PROXY, own.join(","))]);
+        let all = PROXY.into_iter().map(|name| (name, url.clone())).chain([(NO_PROXY, reserved.join(","))]);
         all.flat_map(|(name, value)| {
             [name.to_owned(), name.to_ascii_lowercase()].map(|name| (name, OsString::from(&value)))
         })
@@ -94,7 +97,7 @@ impl Policy {
         .collect()
     }
 
-    /// Returns the variables that lead programs to the brokers.
+    /// Returns the variables by which programs find the brokers: the address of each, and a placeholder for its key.
     pub(crate) fn broker_environment(&self) -> BTreeMap<String, String> {
         let mut all = BTreeMap::new();
         for broker in self.broker.iter().filter(|_| self.has_proxy()) {

@@ -22,14 +22,14 @@ const BY_PROCESS: [i64; 5] = [
 /// (`setpriority(2)`, `ioprio_set(2)`).
 const BY_KIND: [(i64, [u64; 3]); 2] = [(libc::SYS_setpriority, [0, 1, 2]), (libc::SYS_ioprio_set, [1, 2, 3])];
 
-/// Refuses such calls for processes other than the caller and the run's first process, `own`.
-pub(crate) fn refuse_for_others(rules: &mut Rules, own: u32) -> Result<(), FilterError> {
+/// Refuses such calls for processes other than the caller and the run's first process, `own_pid`.
+pub(crate) fn refuse_for_others(rules: &mut Rules, own_pid: u32) -> Result<(), FilterError> {
     for number in BY_PROCESS {
-        add(rules, number, another(0, own)?)?;
+        add(rules, number, another(0, own_pid)?)?;
     }
     for (number, [process, group, user]) in BY_KIND {
         for kind in [process, group] {
-            let mut conditions = another(1, own)?;
+            let mut conditions = another(1, own_pid)?;
             conditions.push(is(0, kind)?);
             add(rules, number, conditions)?;
         }
@@ -39,6 +39,6 @@ pub(crate) fn refuse_for_others(rules: &mut Rules, own: u32) -> Result<(), Filte
     Ok(())
 }
 
-fn another(argument: u8, own: u32) -> Result<Vec<SeccompCondition>, FilterError> {
-    Ok(vec![is_not(argument, 0)?, is_not(argument, u64::from(own))?])
+fn another(argument: u8, own_pid: u32) -> Result<Vec<SeccompCondition>, FilterError> {
+    Ok(vec![is_not(argument, 0)?, is_not(argument, u64::from(own_pid))?])
 }

@@ -1,9 +1,8 @@
-//! Secrets of a run: a policy names their places, and the values are read last before the command starts, and shown
-//! nowhere.
+//! Secrets of a run: a policy refers to their sources, and the values are read immediately before the command starts
+//! and are never shown.
 //!
-//! Policies, plans, run directories and reports have only the reference. The value is read by the process that becomes
-//! the
-//! worker, while it is still the daemon's user, and goes from the file into the environment of the command.
+//! Policies, plans, run directories and reports contain only the reference. The process that becomes the worker reads
+//! the value while it still has the daemon's user, and passes it from the file into the environment of the command.
 //!
 //! See decision 0092.
 
@@ -24,7 +23,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::secret_stores::{CREDENTIAL_BITS, FILE_BITS, SecretName, SecretStores};
 
-/// The largest secret, in bytes: a variable may not be much larger (execve(2), `MAX_ARG_STRLEN`).
+/// Largest size of a secret, in bytes. One variable of the environment, with its name, may have 128 KiB
+/// (execve(2), `MAX_ARG_STRLEN`).
 const LARGEST: u64 = 64 << 10;
 /// Reference to a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -32,20 +32,21 @@ const LARGEST: u64 = 64 << 10;
 pub enum Secret {
     /// Name of a credential, or else of a file in the directory of secrets.
     Named(SecretName),
-    /// The name of a credential that systemd has given to the daemon (systemd.exec(5), "CREDENTIALS").
+    /// Name of a credential that systemd has given to the daemon (systemd.exec(5), "CREDENTIALS").
     Credential(CredentialName),
     /// File that belongs to root or to the daemon's user and that no other user may read.
     File(PathBuf),
 }
 
 impl<'de> Deserialize<'de> for Secret {
-    /// Reads a reference. People sometimes write the value itself there, so an error never repeats the text that was found.
+    /// Reads a reference. People sometimes write the value itself in its place, so no error repeats the text that was
+    /// read.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Reference)
     }
 }
 
-/// Reads a reference.
+/// Visitor that reads a reference.
 struct Reference;
 
 const REFERENCE: &str =
@@ -53,7 +54,7 @@ const REFERENCE: &str =
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Places {
+struct SecretTable {
     named: Option<SecretName>,
     credential: Option<CredentialName>,
     file: Option<PathBuf>,
@@ -67,23 +68,23 @@ impl<'de> Visitor<'de> for Reference {
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Secret, E> {
-        // A text that is no name may be the value, so the error does not repeat it.
+        // A text that is not a valid name may be the value itself, so the error does not repeat it.
         SecretName::try_from(text.to_owned()).map(Secret::Named).map_err(|_| E::custom(REFERENCE))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Secret, A::Error> {
-        match Places::deserialize(MapAccessDeserializer::new(map))? {
-            Places { named: Some(name), credential: None, file: None } => Ok(Secret::Named(name)),
-            Places { named: None, credential: Some(name), file: None } => Ok(Secret::Credential(name)),
-            Places { named: None, credential: None, file: Some(path) } if path.is_absolute() => {
+        match SecretTable::deserialize(MapAccessDeserializer::new(map))? {
+            SecretTable { named: Some(name), credential: None, file: None } => Ok(Secret::Named(name)),
+            SecretTable { named: None, credential: Some(name), file: None } => Ok(Secret::Credential(name)),
+            SecretTable { named: None, credential: None, file: Some(path) } if path.is_absolute() => {
                 Ok(Secret::File(path))
             }
-            Places { .. } => Err(serde::de::Error::custom(REFERENCE)),
+            SecretTable { .. } => Err(serde::de::Error::custom(REFERENCE)),
         }
     }
 }
 
-/// The name of a credential: a file name.
+/// Name of a credential: a file name of 1 to 255 bytes that does not start with a dot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -141,7 +142,7 @@ enum Why {
     Zero,
 }
 
-/// The value of a secret. `Debug` does not show it.
+/// Value of a secret, which `Debug` does not show.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretValue(OsString);
 
@@ -158,12 +159,12 @@ impl fmt::Debug for SecretValue {
     }
 }
 
-/// Variables with secret values.
+/// Values of secret variables by the variable's name. `Debug` shows only the names.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secrets(BTreeMap<String, OsString>);
 
 impl Secrets {
-    /// Reads the values of variables, as the user that may.
+    /// Reads the values of variables. The effective user of the process must be able to read their files.
     pub(crate) fn read(
         variables: &BTreeMap<String, Secret>,
         stores: &SecretStores,
@@ -192,20 +193,22 @@ impl IntoIterator for Secrets {
 }
 
 impl Secret {
-    /// Reads the value, as a user that may. `variable` names its purpose.
+    /// Reads the value. The effective user of the process must be able to read its file. `variable` names the purpose of
+    /// the value in the error.
     ///
     /// # Errors
-    /// Names the purpose and the place of the value.
+    /// Fails if no regular file exists, or if the file has another owner, is open to others, or has no usable value. The
+    /// error names the purpose and the source of the value, and no part of the value.
     pub fn fetch(&self, variable: &str, stores: &SecretStores) -> Result<SecretValue, SecretError> {
         self.read(stores).map(SecretValue).map_err(|why| SecretError {
             variable: variable.to_owned(),
-            source_name: self.place(stores),
+            source_name: self.source_name(stores),
             why,
         })
     }
 
-    /// Describes the place of the value.
-    pub fn place(&self, stores: &SecretStores) -> String {
+    /// Describes the source of the value: the path of its file, or the name of the credential or secret.
+    pub fn source_name(&self, stores: &SecretStores) -> String {
         match self {
             Self::Named(name) => match stores.find(name) {
                 Some((path, _)) => path.display().to_string(),
@@ -216,7 +219,7 @@ impl Secret {
         }
     }
 
-    /// Returns true if anything exists at the place of the value, readable or not.
+    /// Returns true if a file exists at the path of the value, readable or not.
     pub fn is_there(&self, stores: &SecretStores) -> bool {
         let path = match self {
             Self::Named(name) => stores.find(name).map(|(path, _)| path),
@@ -245,7 +248,8 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Reads a file, and refuses it if its mode has one of the bits `open_to_others`.
 fn read_closed(path: &Path, open_to_others: u32) -> Result<OsString, Why> {
-    // NONBLOCK: opening a FIFO must not wait for its writer. NOFOLLOW: a link would lead to a file that was not checked.
+    // NONBLOCK: opening a FIFO must not wait for its writer (fifo(7)). NOFOLLOW: a symbolic link is refused, because
+    // another user may be able to replace its target. The checks below use the open file, so no rename can evade them.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(open(path, flags, Mode::empty()).map_err(io::Error::from)?);
     let meta = file.metadata()?;
@@ -263,9 +267,9 @@ fn read_closed(path: &Path, open_to_others: u32) -> Result<OsString, Why> {
     if value.len() as u64 > LARGEST {
         return Err(Why::Large);
     }
-    // Editors and `echo` end a file with a line feed.
+    // Editors and `echo` end a file with a line feed, which is no part of the value.
     while value.pop_if(|last| matches!(last, b'\n' | b'\r')).is_some() {}
-    // Editors of Windows begin a file with a byte order mark, which no key has.
+    // Editors of Windows begin a file with a byte order mark, which is no part of the value either.
     if value.starts_with(MARK) {
         value.drain(..MARK.len());
     }
@@ -416,7 +420,7 @@ mod tests {
             assert!(written.contains(reference), "{written}");
         }
         let named = Secret::Named("anthropic-key".to_owned().try_into().unwrap());
-        assert_eq!(named.place(&SecretStores::default()), "the secret anthropic-key");
+        assert_eq!(named.source_name(&SecretStores::default()), "the secret anthropic-key");
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("key");
         let largest = "x".repeat(usize::try_from(LARGEST).unwrap());

@@ -1,4 +1,4 @@
-//! Layers of confinement that this host can enforce.
+//! Detects the layers of confinement that this host can enforce.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub struct Support {
     /// The controllers that the cgroups of runs have.
     #[serde(default)]
     pub controllers: BTreeSet<Controller>,
-    /// True if user namespaces can be made, as far as the settings tell.
+    /// True if the settings of the host do not forbid user namespaces.
     pub user_namespaces: bool,
     /// True if a run can have a file system view of its own.
     pub view: View,
@@ -56,8 +56,8 @@ pub enum BoardKind {
 }
 
 impl Support {
-    /// Examines the host, and does not restrict the caller. Only [`crate::probe_view`] shows that a view really works,
-    /// and it needs a process of its own.
+    /// Examines the host without restricting the caller. The result for a view is only an expectation from the
+    /// settings; [`crate::probe_view`] tests a view, and needs a process of its own.
     pub fn detect() -> Self {
         let uid = rustix::process::geteuid().as_raw();
         let user_namespaces = user_namespaces(Path::new("/proc"));
@@ -73,27 +73,28 @@ impl Support {
         }
     }
 
-    /// Returns this host as if its kernel had a lower Landlock ABI.
+    /// Returns this host as if its kernel had at most this Landlock ABI.
     #[must_use]
     pub fn with_abi(mut self, abi: u32) -> Self {
         self.landlock_abi = self.landlock_abi.min(abi);
         self
     }
 
-    /// Returns this host with the controllers that the caller hands on to runs.
+    /// Returns this host with the controllers that the caller enables for the cgroups of runs.
     #[must_use]
     pub fn with_controllers(self, controllers: BTreeSet<Controller>) -> Self {
         Self { controllers, ..self }
     }
 
-    /// Returns this host without a view, for instance because a probe failed.
+    /// Returns this host without a file system view, for instance after a failed probe.
     #[must_use]
     pub fn without_view(mut self, why: impl Into<String>) -> Self {
         self.view = View::Unavailable { why: why.into() };
         self
     }
 
-    /// Returns the address by which confined workers reach the board and no foreign socket.
+    /// Returns the kind of address by which confined workers reach the board: a socket if they can be kept from all
+    /// other sockets, else a port.
     pub fn board_access_kind(&self) -> BoardKind {
         if self.hides_sockets(self.has_view()) { BoardKind::Socket } else { BoardKind::Port }
     }
@@ -105,14 +106,16 @@ impl Support {
         }
     }
 
-    /// Returns true if a worker may make Unix sockets and still cannot reach other processes' sockets: abstract sockets
-    /// are scoped from ABI 6 on, and sockets with a path are ruled from ABI 9 on or missing in the view.
+    /// Returns true if a worker that may create Unix sockets cannot reach the sockets of other processes: Landlock
+    /// scopes abstract sockets from ABI 6 on. It restricts sockets with a path from ABI 9 on; a view does not contain
+    /// them.
     pub(crate) fn hides_sockets(&self, view: bool) -> bool {
         self.landlock_abi >= 6 && (view || self.landlock_abi >= 9)
     }
 }
 
-/// Returns the ABI, found by a request for the rights of each. Nothing is restricted: the rulesets are dropped.
+/// Returns the highest Landlock ABI that both the kernel and the library know. The rights of each version are requested
+/// in turn. Nothing is restricted, because no ruleset is enforced.
 fn landlock_abi() -> u32 {
     let hard = || Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     let created = || hard().handle_access(AccessFs::Execute).and_then(Ruleset::create);
@@ -130,7 +133,8 @@ fn landlock_abi() -> u32 {
     steps.iter().take_while(|step| step()).map(|_| 1).sum()
 }
 
-/// Returns true if the settings in `/proc` let a user make a user namespace.
+/// Returns true if the settings in `/proc` permit users other than root to create a user namespace
+/// (`user_namespaces(7)`). A setting that this kernel does not have forbids nothing.
 fn user_namespaces(proc: &Path) -> bool {
     let setting =
         |name: &str| std::fs::read_to_string(proc.join(name)).ok().map(|text| text.trim().to_owned());

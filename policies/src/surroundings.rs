@@ -34,13 +34,10 @@ pub struct Surroundings {
     #[serde(default)]
     pub arrangement: Arrangement,
     /// The user to become. `None` keeps the caller's user, which must not be root.
-    #[serde(default)]
     pub identity: Option<Identity>,
     /// The cgroup v2 directory to join.
-    #[serde(default)]
     pub work_cgroup: Option<PathBuf>,
     /// The pid namespace that the caller was born in; none if it shares the host's.
-    #[serde(default)]
     pub pid_namespace: Option<PidNamespace>,
     /// Address by which the worker reaches the board.
     pub board: BoardAccess,
@@ -48,16 +45,12 @@ pub struct Surroundings {
     #[serde(default)]
     pub closed: Closed,
     /// The home directory of the person whose toolchains the policy may grant.
-    #[serde(default)]
     pub toolchain_home: Option<PathBuf>,
     /// Socket of the keeper, which has the listening socket of the run's proxy.
-    #[serde(default)]
     pub proxy: Option<PathBuf>,
     /// The directory of the daemon's credentials.
-    #[serde(default)]
     pub credentials: Option<PathBuf>,
     /// The directory of secrets that are named by a name alone.
-    #[serde(default)]
     pub secrets: Option<PathBuf>,
     /// The process that must still be the parent once the death signal is set.
     pub parent: i32,

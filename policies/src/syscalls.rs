@@ -1,9 +1,9 @@
-//! The system calls that a confined run is refused: a deny list compiled to one seccomp filter.
+//! System calls that a confined run is refused, compiled to one seccomp filter.
 //!
-//! Everything that reaches other processes, administers the kernel, makes namespaces or mounts, or opens a network that
-//! Landlock does not rule. The foreign architecture's calls kill the process; x32 and `clone3`, whose flags a filter
-//! cannot read, do not exist (glibc then falls back to `clone`), nor does `openat2`, whose mode it cannot read (programs
-//! then fall back to `openat`).
+//! The list has the calls that reach other processes, administer the kernel, make namespaces or mounts, or open a network
+//! that Landlock does not restrict. A call of another architecture kills the process. Calls of x32, `clone3` and `openat2`
+//! fail with ENOSYS: a filter cannot read the flags of `clone3` and the mode of `openat2`, which are in memory. glibc then
+//! falls back to `clone`, and programs fall back to `openat`.
 
 use nix::libc;
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch, sock_filter};
@@ -13,7 +13,7 @@ use crate::network::Reach;
 use crate::process::{Process, Seccomp};
 use crate::{mode_bits, scheduling};
 
-/// Refused in every confined run.
+/// Calls that are refused in every confined run.
 const ALWAYS: &[i64] = &[
     libc::SYS_pidfd_getfd,
     libc::SYS_kcmp,
@@ -37,7 +37,7 @@ const ALWAYS: &[i64] = &[
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
-    // Its requests count against a limit of the whole host (`fs.aio-max-nr`).
+    // The requests count towards a limit of the whole host (`fs.aio-max-nr`).
     libc::SYS_io_setup,
     libc::SYS_keyctl,
     libc::SYS_add_key,
@@ -71,20 +71,20 @@ const ALWAYS: &[i64] = &[
     libc::SYS_process_mrelease,
 ];
 
-/// Refused besides where only this architecture has them.
+/// Calls that are refused in every confined run and exist on this architecture only.
 #[cfg(target_arch = "x86_64")]
 const NATIVE: &[i64] = &[libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_modify_ldt, libc::SYS_uselib];
 #[cfg(not(target_arch = "x86_64"))]
 const NATIVE: &[i64] = &[];
 
-/// `open_tree_attr`, Linux 6.15; the number is the same on every architecture.
+/// Number of `open_tree_attr` (Linux 6.15), the same on every architecture.
 const OPEN_TREE_ATTR: i64 = 467;
 
-/// Refused unless the policy lets a run trace its own processes.
+/// Calls that are refused unless the policy lets a run trace its own processes.
 const TRACING: &[i64] =
     &[libc::SYS_ptrace, libc::SYS_process_vm_readv, libc::SYS_process_vm_writev, libc::SYS_process_madvise];
 
-/// Refused unless the policy allows System V and POSIX IPC, which no path and no scope rules.
+/// Calls that are refused unless the policy allows System V and POSIX IPC. No rule of Landlock applies to these objects.
 const IPC: &[i64] = &[
     libc::SYS_shmget,
     libc::SYS_shmat,
@@ -101,10 +101,10 @@ const IPC: &[i64] = &[
     libc::SYS_mq_unlink,
 ];
 
-/// Refused in addition by `strict`: ways to run code that no file holds.
+/// Calls that `strict` refuses in addition: they permit code that no file contains.
 const STRICT: &[i64] = &[libc::SYS_memfd_create, libc::SYS_personality];
 
-/// `CLONE_NEW*` but for time, whose bit means a signal number here.
+/// Flags `CLONE_NEW*`, except for time: in `clone` the bit of `CLONE_NEWTIME` belongs to the signal number.
 const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWNS,
     libc::CLONE_NEWCGROUP,
@@ -115,23 +115,24 @@ const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWNET,
 ];
 
-/// `TIOCSTI`, `TIOCLINUX` and `TIOCSETD`: typing into a terminal, pasting into a console, and giving a terminal another line discipline,
-/// which makes the kernel load a module (`ioctl_tty(2)`, `ioctl_console(2)`). The numbers come from `asm-generic`.
+/// `TIOCSTI`, `TIOCLINUX` and `TIOCSETD`: type into a terminal, paste into a console, and give a terminal another line
+/// discipline, for which the kernel loads a module (`ioctl_tty(2)`, `ioctl_console(2)`). The numbers come from `asm-generic`.
 const TERMINAL: [u64; 3] = [0x5412, 0x541c, 0x5423];
 
-/// The bits of a socket's type that are not flags.
+/// Bits of the argument `type` of socket(2) without the flags.
 const TYPE_MASK: u64 = 0xf;
 
-/// True if Unix sockets may be made.
+/// Permission to make Unix sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnixSockets {
-    /// Others' sockets are out of reach by other means.
+    /// They may be made: other parts of the sandbox keep the run from the sockets of other processes.
     Allowed,
-    /// Only connected pairs can be had.
+    /// Only connected pairs may be made (socketpair(2)).
     PairsOnly,
 }
 
-/// Compiles the filter of a policy for a run whose first process is `own`; `None` where the policy asks for none.
+/// Compiles the filter of a policy for a run whose first process has the pid `own`; `None` if the policy switches the
+/// filter off.
 pub(crate) fn compile(
     process: &Process,
     reach: &Reach,
@@ -159,7 +160,8 @@ pub(crate) fn compile(
     for command in TERMINAL {
         add(&mut rules, libc::SYS_ioctl, vec![is(1, command)?])?;
     }
-    // A run does not say where its own environment and command line are, which others read in /proc.
+    // PR_SET_MM changes the range in memory that /proc shows as the environment and the command line. The supervisor
+    // recognises processes by their environment.
     add(&mut rules, libc::SYS_prctl, vec![is(0, bits(libc::PR_SET_MM))?])?;
     huge_pages(&mut rules, process)?;
     let fast_open = bits(libc::MSG_FASTOPEN);
@@ -180,8 +182,8 @@ pub(crate) fn compile(
     Ok(Some(program))
 }
 
-/// Refuses memory of huge pages, of which the host has one pool (`vm.nr_hugepages`). Calls that are refused anyway get
-/// no rule, because a rule would narrow the refusal.
+/// Refuses memory in huge pages, because the whole host shares one pool of them (`vm.nr_hugepages`). Calls that are always
+/// refused get no rule, because a rule would narrow the refusal.
 fn huge_pages(rules: &mut Rules, process: &Process) -> Result<(), FilterError> {
     add(rules, libc::SYS_mmap, vec![has(3, bits(libc::MAP_HUGETLB))?])?;
     if process.seccomp != Seccomp::Strict {
@@ -223,7 +225,7 @@ fn sockets(rules: &mut Rules, reach: &Reach, unix: UnixSockets, strict: bool) ->
         let mut others = vec![is(0, family)?];
         for (kind, protocol, _) in types.iter().filter(|(_, _, open)| *open) {
             let kind = bits(*kind);
-            // Any other protocol of the same type (MPTCP, SCTP, SMC, ping) goes past Landlock's TCP rules.
+            // The rules of Landlock for TCP do not apply to other protocols of the same type (MPTCP, SCTP, SMC, ping).
             let only =
                 vec![is(0, family)?, masked(1, TYPE_MASK, kind)?, is_not(2, 0)?, is_not(2, bits(*protocol))?];
             add(rules, socket, only)?;
@@ -240,8 +242,8 @@ fn sockets(rules: &mut Rules, reach: &Reach, unix: UnixSockets, strict: bool) ->
     Ok(())
 }
 
-/// Runs before the compiled rules: x32 calls, `clone3` and `openat2` do not exist. The order (architecture, then number) is that
-/// of the compiled program, which checks the architecture once more.
+/// Returns instructions that run before the compiled rules: calls of x32, `clone3` and `openat2` fail with ENOSYS. They check
+/// the architecture first, because the numbers depend on it. The compiled rules check it once more.
 fn prologue(target: TargetArch) -> BpfProgram {
     const LOAD_WORD: u16 = 0x20;
     const JUMP_EQUAL: u16 = 0x15;

@@ -1,4 +1,5 @@
-//! Toolchains that people install beneath their home, granted by name: their places and the variables that point to them.
+//! Toolchains that people install beneath their home, and that a policy grants by name: their directories, and the
+//! variables that point to them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,9 +33,9 @@ pub enum Toolchain {
 /// Toolchains of a home that a policy grants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Toolchains {
-    /// These. They have to be there.
+    /// These toolchains, which have to be installed.
     Named(BTreeSet<Toolchain>),
-    /// The installed toolchains of the home, if there is a home: `"installed"`.
+    /// All toolchains that are installed in the home, if there is a home: `"installed"`.
     Installed,
 }
 
@@ -47,12 +48,12 @@ impl Default for Toolchains {
 }
 
 impl Toolchains {
-    /// Returns true if none can be granted.
+    /// Returns true if the policy grants no toolchain.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Returns a toolchain that has to be there.
+    /// Returns the first toolchain that has to be installed, if any.
     pub fn required(&self) -> Option<Toolchain> {
         match self {
             Self::Named(named) => named.first().copied(),
@@ -61,7 +62,7 @@ impl Toolchains {
     }
 
     /// Returns the granted toolchains of a home.
-    fn of(&self, home: &Path) -> Vec<Toolchain> {
+    fn in_home(&self, home: &Path) -> Vec<Toolchain> {
         match self {
             Self::Named(named) => named.iter().copied().collect(),
             Self::Installed => {
@@ -71,9 +72,10 @@ impl Toolchains {
         }
     }
 
-    /// Returns their directories, and whether each may be missing.
+    /// Returns the directories of the granted toolchains of a home. The flag is true for a directory that may be
+    /// missing.
     pub(crate) fn places(&self, home: &Path) -> Vec<(PathBuf, bool)> {
-        let needed = self.of(home).into_iter().flat_map(Toolchain::needs);
+        let needed = self.in_home(home).into_iter().flat_map(Toolchain::needs);
         let may_be_missing = *self == Self::Installed;
         needed.map(|needed| (home.join(needed.directory), needed.optional || may_be_missing)).collect()
     }
@@ -81,7 +83,7 @@ impl Toolchains {
     /// Returns the variables for the toolchains of a home.
     pub fn environment(&self, home: &Path) -> ToolchainEnvironment {
         let mut all = ToolchainEnvironment::default();
-        for toolchain in self.of(home) {
+        for toolchain in self.in_home(home) {
             let ToolchainEnvironment { path, set } = toolchain.environment(home);
             all.path.extend(path.into_iter().filter(|path| !all.path.contains(path)).collect::<Vec<_>>());
             all.set.extend(set);
@@ -155,9 +157,9 @@ pub(crate) struct Needed {
     pub(crate) optional: bool,
 }
 
-/// The most versions of Node that are looked at.
+/// Limit on the examined versions of Node.
 const VERSIONS: usize = 1000;
-/// The longest name of a version, in bytes.
+/// Limit on the name of a version, in bytes.
 const ALIAS: u64 = 256;
 
 const CARGO: &str = ".cargo/bin";
@@ -166,10 +168,10 @@ const NVM: &str = ".nvm";
 const PYENV: &str = ".pyenv";
 
 impl Toolchain {
-    /// Every toolchain that is known.
+    /// All toolchains.
     pub const ALL: [Self; 4] = [Self::Cargo, Self::Rustup, Self::Nvm, Self::Pyenv];
 
-    /// The name in a policy.
+    /// Returns the name in a policy.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Cargo => "cargo",
@@ -186,7 +188,7 @@ impl Toolchain {
             .find_map(|(directory, toolchain)| inside.starts_with(directory).then_some(toolchain))
     }
 
-    /// The directory beneath the home without which it is not there.
+    /// Returns the directory beneath the home whose existence shows that the toolchain is installed.
     fn own_directory(self) -> &'static str {
         match self {
             Self::Cargo => CARGO,
@@ -196,7 +198,8 @@ impl Toolchain {
         }
     }
 
-    /// The directories beneath the home. Of `~/.cargo` only the programs: its other files hold credentials.
+    /// Returns the directories beneath the home that the toolchain needs. Only the programs of `~/.cargo` are among
+    /// them, because its other files contain credentials.
     pub(crate) fn needs(self) -> Vec<Needed> {
         let needed = |directory| Needed { directory, optional: false };
         let optional = |directory| Needed { directory, optional: true };
@@ -229,7 +232,8 @@ impl Toolchain {
     }
 }
 
-/// Returns the programs of nvm's default version of Node; where that names none that is there, of the newest.
+/// Returns the program directory of nvm's default version of Node, or of the newest version if the default is not
+/// installed.
 fn node(nvm: &Path) -> Option<PathBuf> {
     let versions = nvm.join("versions/node");
     let chosen = alias(&nvm.join("alias/default")).unwrap_or_default();
@@ -244,7 +248,7 @@ fn node(nvm: &Path) -> Option<PathBuf> {
     Some(best.1.join("bin"))
 }
 
-/// Reads the name of a version, without waiting, whatever is there.
+/// Reads the name of a version from a regular file. `O_NONBLOCK` keeps the opening of a FIFO from blocking.
 fn alias(path: &Path) -> Option<String> {
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
     file.metadata().ok().filter(|meta| meta.is_file())?;
@@ -253,7 +257,7 @@ fn alias(path: &Path) -> Option<String> {
     Some(text)
 }
 
-/// Reads a version such as `v20.11.1`; nothing where it is none, such as `lts/*`.
+/// Parses a version such as `v20.11.1`. Returns no numbers for another text, such as `lts/*`.
 fn numbers(text: &str) -> Vec<u64> {
     let text = text.strip_prefix('v').unwrap_or(text);
     text.split('.').map(str::parse).collect::<Result<_, _>>().unwrap_or_default()

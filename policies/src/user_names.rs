@@ -1,20 +1,21 @@
-//! The names of users and groups that a run sees: the host's, and one for its own user where the host has none.
+//! Files with the names of users and groups that a run sees: the host's files, with a name for the run's own user and
+//! group if the host has none.
 //!
-//! Programs look their own user up and fail without an entry (`whoami`, `ssh`, `git`, Python's `getpass`).
+//! Programs such as `whoami`, `ssh`, `git` and Python's `getpass` look up their own user and fail without an entry.
 
 use std::path::Path;
 
 use crate::surroundings::Identity;
 
-/// Names of the run's user and group where the host has no name for them.
+/// Name of the run's user and group if the host has no name for them.
 const NAME: &str = "worker";
 
-/// The file that has the host's own users (passwd(5)).
+/// Path of the host's list of users (passwd(5)).
 pub const USERS: &str = "/etc/passwd";
-/// The file that has the host's own groups (group(5)).
+/// Path of the host's list of groups (group(5)).
 pub const GROUPS: &str = "/etc/group";
 
-/// A file with which the view replaces one of the host's.
+/// File of the host that the view replaces, with its new text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Replaced {
     pub(crate) at: &'static Path,
@@ -33,7 +34,7 @@ pub(crate) fn replaced(identity: Identity, home: &Path) -> Vec<Replaced> {
     replaced.collect()
 }
 
-/// Returns the text with a line for an id, or none where it has one already.
+/// Returns the text with a line for an id added; none if the text has a line for it.
 fn with_entry(mut text: Vec<u8>, id: u32, line: &str) -> Option<Vec<u8>> {
     let has = |line: &[u8]| {
         let third = line.split(|byte| *byte == b':').nth(2);

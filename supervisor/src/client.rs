@@ -1,4 +1,5 @@
-//! Client of verbs: sends them to the daemon's socket, or runs them in this process under the root's lock.
+//! Client of the verbs: sends a verb to the socket of the daemon, or without a daemon runs it in this process under the lock
+//! of the root.
 
 mod exchange;
 
@@ -11,16 +12,16 @@ use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode, header};
 use kernel::{BoardName, TaskId, brief};
 
-use self::exchange::{Answer, Trouble, answers, exchange, is_listened_at, listener};
+use self::exchange::{DaemonResponse, ExchangeError, answers, exchange, is_listened_at, listener};
 use crate::resources::surface;
 use api::{
-    AnyReply, AnyVerb, BOARD_HEADER, Effect, Entry, KEY_HEADER, OperatorKey, Parcel, REQUEST_HEADER, Typed,
-    Verb, in_process,
+    AnyReply, AnyVerb, BOARD_HEADER, Effect, KEY_HEADER, OperatorKey, REQUEST_HEADER, Typed, Verb, VerbEntry,
+    VerbRequest, in_process,
 };
+use base::cli_context;
 use base::environment;
 use base::exit::Code;
 use base::failure::{Failure, INVALID_BODY, Problem};
-use base::given;
 use base::invocation::{Address, Invocation, WorkerSelf};
 use base::owner::{Owner, OwnerLock, Ownership, Role};
 use base::paths::{Root, RootChoice};
@@ -29,11 +30,11 @@ use base::terminal::complain;
 use host::socket_file::in_its_place;
 use service::{Mode, Service};
 use setup::config::Config;
-use verbs::{Resolve, Resolved};
+use verbs::{Resolve, ResolveReply};
 
-/// Time for which a worker retries without a daemon. A restart takes less.
+/// Time for which a worker tries again without a daemon. A restart takes less.
 const WORKER_RETRIES_FOR: Duration = Duration::from_mins(1);
-/// Time for which an operator's command waits for a lock, or for a daemon that holds it and does not respond yet.
+/// Time for which a command of an operator waits for the lock, or for a daemon that has the lock and does not respond yet.
 const OPERATOR_RETRIES_FOR: Duration = Duration::from_secs(5);
 
 /// Content type of most requests.
@@ -41,9 +42,9 @@ const JSON: &str = "application/json";
 
 /// Time to wait for a response before checking the daemon's state.
 const LOOK: Duration = Duration::from_secs(2);
-/// Silence after which the daemon is asked for a sign of life.
+/// Time without a response after which the client tests that the daemon responds to any request.
 const SILENCE: Duration = Duration::from_secs(10);
-/// Longest wait for a sign of life.
+/// Time limit of that test.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(20);
 /// Pause before a throttled request is repeated.
 const THROTTLED: Duration = Duration::from_millis(500);
@@ -54,11 +55,11 @@ pub(crate) struct Client {
     here: Invocation,
     /// Service for reads without a daemon, so that several reads open the board once.
     reading: Mutex<Option<Arc<Service>>>,
-    /// Empty directory that is read if the root does not exist. Reads do not create a root.
+    /// Empty directory that is read in place of a root that does not exist, because reads do not create a root.
     nothing: OnceLock<tempfile::TempDir>,
 }
 
-/// Makes the error for a verb without a response from a daemon that is not stopped.
+/// Makes the error for a verb to which a running daemon has not responded.
 fn unanswered(effect: Effect, within: Duration, owner: Option<Owner>) -> Failure {
     let named = owner.map(|owner| format!(" ({owner})")).unwrap_or_default();
     let why = format!("the daemon{named} has not answered within {}", brief(within));
@@ -115,7 +116,8 @@ impl Client {
 
     /// Calls a verb, and returns its reply. An operator may abbreviate ids of tasks.
     pub(crate) fn call<V: Verb>(&self, verb: &V) -> Typed<'_, V::Reply> {
-        let (parcel, entry, within) = (verb.parcel(), Entry::of::<V>(), verb.answered_within());
+        let (parcel, entry, within) =
+            (verb.http_request(), VerbEntry::for_verb::<V>(), verb.answered_within());
         Typed::of(Box::pin(
             async move { Ok(self.called(parcel?, &entry, within).await? as Box<dyn Any + Send>) },
         ))
@@ -123,14 +125,14 @@ impl Client {
 
     /// Calls any verb.
     pub(crate) async fn call_any(&self, verb: &dyn AnyVerb) -> Result<Box<dyn AnyReply>, Failure> {
-        self.called(verb.parcel()?, &verb.entry(), verb.answered_within()).await
+        self.called(verb.http_request()?, &verb.entry(), verb.answered_within()).await
     }
 
     /// Sends the request of any verb, with whole ids of tasks.
     async fn called(
         &self,
-        mut parcel: Parcel,
-        verb: &Entry,
+        mut parcel: VerbRequest,
+        verb: &VerbEntry,
         within: Duration,
     ) -> Result<Box<dyn AnyReply>, Failure> {
         let is_open = self.worker().is_none() && parcel.content_type == JSON;
@@ -153,20 +155,21 @@ impl Client {
     async fn resolved(&self, ids: Vec<String>) -> Result<Vec<TaskId>, Failure> {
         let resolve: &dyn AnyVerb = &Resolve { ids };
         let entry = resolve.entry();
-        let body = self.send(&resolve.parcel()?, &entry, resolve.answered_within()).await?;
-        Ok(read(&entry, &body)?.typed::<Resolved>()?.ids)
+        let body = self.send(&resolve.http_request()?, &entry, resolve.answered_within()).await?;
+        Ok(read(&entry, &body)?.typed::<ResolveReply>()?.ids)
     }
 
-    async fn send(&self, parcel: &Parcel, verb: &Entry, within: Duration) -> Result<Bytes, Failure> {
+    async fn send(&self, parcel: &VerbRequest, verb: &VerbEntry, within: Duration) -> Result<Bytes, Failure> {
         let request_id = uuid::Uuid::new_v4().to_string();
-        let answer = self.deliver(verb.effect, parcel, &request_id, within).await?;
-        self.reply(answer, parcel, verb.name).await
+        let answer = self.deliver(verb.effect, verb_request, &request_id, within).await?;
+        self.reply(answer, verb_request, verb.name).await
     }
 
-    /// Calls a reading verb without a daemon, because a service manager that listens would start one.
+    /// Calls a reading verb in this process if no daemon runs. A request to the socket would start a daemon if the service
+    /// manager listens on it.
     pub(crate) async fn read_here<V: Verb>(&self, verb: &V) -> Result<V::Reply, Failure> {
-        let (parcel, request_id) = (verb.parcel()?, uuid::Uuid::new_v4().to_string());
-        let entry = Entry::of::<V>();
+        let (parcel, request_id) = (verb.http_request()?, uuid::Uuid::new_v4().to_string());
+        let entry = VerbEntry::for_verb::<V>();
         let body = match self.offline(Effect::Read, &parcel, &request_id).await? {
             Some(answer) => self.reply(answer, &parcel, entry.name).await?,
             None => self.send(&parcel, &entry, verb.answered_within()).await?,
@@ -174,12 +177,17 @@ impl Client {
         read(&entry, &body)?.typed()
     }
 
-    async fn reply(&self, answer: Answer, parcel: &Parcel, verb: &str) -> Result<Bytes, Failure> {
+    async fn reply(
+        &self,
+        answer: DaemonResponse,
+        verb_request: &VerbRequest,
+        verb: &str,
+    ) -> Result<Bytes, Failure> {
         if answer.status.is_success() {
             return Ok(answer.body);
         }
         Err(match serde_json::from_slice::<Problem>(&answer.body) {
-            Ok(problem) => self.of_release(problem.into(), parcel, verb).await,
+            Ok(problem) => self.of_release(problem.into(), verb_request, verb).await,
             Err(_) => Failure::new(
                 Code::from_wire(None, answer.status.as_u16()),
                 format!("`{verb}` was refused: {}", String::from_utf8_lossy(&answer.body)),
@@ -187,11 +195,11 @@ impl Client {
         })
     }
 
-    /// Turns a failure into one about another release, if the daemon does not know the verb or its body. The body was
-    /// made from the verb's own type, so it is no user error.
-    async fn of_release(&self, failure: Failure, parcel: &Parcel, verb: &str) -> Failure {
+    /// Replaces a failure by one about another release, if the daemon does not know the verb or a field of its body. The body
+    /// was made from the type of the verb, so the user has made no error.
+    async fn of_release(&self, failure: Failure, verb_request: &VerbRequest, verb: &str) -> Failure {
         let is_unread = failure.code == Code::Usage && failure.message.starts_with(INVALID_BODY);
-        let is_unknown = is_unread || (failure.code == Code::NotFound && self.is_lacking(parcel).await);
+        let is_unknown = is_unread || (failure.code == Code::NotFound && self.is_lacking(verb_request).await);
         if !is_unknown {
             return failure;
         }
@@ -203,14 +211,14 @@ impl Client {
         )
     }
 
-    /// Returns true if a daemon that responds lacks the path. Otherwise it would refuse the method of this request.
-    async fn is_lacking(&self, parcel: &Parcel) -> bool {
+    /// Returns true if the daemon does not know the path. A daemon that knows it refuses the method of this test request.
+    async fn is_lacking(&self, verb_request: &VerbRequest) -> bool {
         let address = match self.worker() {
             Some(worker) => worker.socket().clone(),
             None => Address::Unix(self.root().operator_socket()),
         };
         let key = OperatorKey::load(self.root()).ok().flatten().filter(|_| self.worker().is_none());
-        let bare = Parcel { body: Bytes::new(), ..parcel.clone() };
+        let bare = VerbRequest { body: Bytes::new(), ..verb_request.clone() };
         let Ok(mut request) = self.request(&bare, "", key.as_ref()) else { return false };
         *request.method_mut() = Method::GET;
         let answered = tokio::time::timeout(LOOK, exchange(&address, request)).await;
@@ -220,29 +228,29 @@ impl Client {
     async fn deliver(
         &self,
         effect: Effect,
-        parcel: &Parcel,
+        verb_request: &VerbRequest,
         request_id: &str,
         within: Duration,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<DaemonResponse, Failure> {
         let retries_for = if self.worker().is_some() { WORKER_RETRIES_FOR } else { OPERATOR_RETRIES_FOR };
-        // Starts at the first response: waiting for that may take longer than the retries.
+        // The time for retries begins after the first attempt, which may take longer than the retries.
         let mut until = None;
         loop {
             let (address, key) = match self.worker() {
                 Some(worker) => (worker.socket().clone(), None),
                 None => (Address::Unix(self.root().operator_socket()), OperatorKey::load(self.root())?),
             };
-            let request = self.request(parcel, request_id, key.as_ref())?;
+            let request = self.request(verb_request, request_id, key.as_ref())?;
             let mut answered = self.answered(&address, request, effect, within).await;
             if self.worker().is_none()
-                && let Ok(Err(Trouble::Denied(_))) = &answered
+                && let Ok(Err(ExchangeError::Denied(_))) = &answered
             {
                 // This user is no operator, and may be a member of a tenant.
                 let members = Address::Unix(self.root().members_socket());
-                let request = self.request(parcel, request_id, None)?;
+                let request = self.request(verb_request, request_id, None)?;
                 match self.answered(&members, request, effect, within).await {
-                    // There is no such socket, so the first error holds.
-                    Ok(Err(Trouble::Absent(_))) => {}
+                    // Without a socket for members, the first error is the one to report.
+                    Ok(Err(ExchangeError::Absent(_))) => {}
                     other => answered = other,
                 }
             }
@@ -263,10 +271,10 @@ impl Client {
                 }
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(trouble)) => trouble,
-                // Another try would take as long again; the caller decides.
+                // Another try would take as long again, so the caller decides about it.
                 Err(unanswered) => return Err(unanswered),
             };
-            if let Trouble::Denied(reason) = &trouble {
+            if let ExchangeError::Denied(reason) = &trouble {
                 // Waiting does not change permissions.
                 return Err(Failure::new(
                     Code::NotPermitted,
@@ -275,8 +283,8 @@ impl Client {
                 .hint("run the command as the user that owns the root, or choose another with --root DIR"));
             }
             if self.worker().is_none()
-                && let Trouble::Absent(_) = trouble
-                && let Some(answer) = self.offline(effect, parcel, request_id).await?
+                && let ExchangeError::Absent(_) = trouble
+                && let Some(answer) = self.offline(effect, verb_request, request_id).await?
             {
                 return Ok(answer);
             }
@@ -288,17 +296,18 @@ impl Client {
         }
     }
 
-    /// Waits for a response. Fails if none comes in time, or if the daemon is stopped or gives no sign of life.
+    /// Waits for a response. The outer error means that none came in time, or that the daemon is stopped by a signal or
+    /// responds to no request.
     async fn answered(
         &self,
         address: &Address,
         request: Request<Full<Bytes>>,
         effect: Effect,
         within: Duration,
-    ) -> Result<Result<Answer, Trouble>, Failure> {
+    ) -> Result<Result<DaemonResponse, ExchangeError>, Failure> {
         let mut exchange = Box::pin(exchange(address, request));
         let start = Instant::now();
-        let mut heard = start;
+        let mut last_sign = start;
         loop {
             if let Ok(answer) = tokio::time::timeout(LOOK.min(within), &mut exchange).await {
                 return Ok(answer);
@@ -324,13 +333,14 @@ impl Client {
                 )
                 .hint(format!("{who}: kill -CONT {pid}; it may still carry out the request")));
             }
-            // A silent daemon may be busy: it has a last chance to respond at all before the request is given up.
+            // A daemon without a response may be busy. The request is given up only if the daemon does not respond to any
+            // other request either.
             let left = within.saturating_sub(start.elapsed());
-            if heard.elapsed() >= SILENCE && !left.is_zero() {
+            if last_sign.elapsed() >= SILENCE && !left.is_zero() {
                 tokio::select! {
                     answer = &mut exchange => return Ok(answer),
                     is_alive = answers(address, SIGN_OF_LIFE.min(left)) => if is_alive {
-                        heard = Instant::now();
+                        last_sign = Instant::now();
                         continue;
                     },
                 }
@@ -342,13 +352,16 @@ impl Client {
         }
     }
 
-    fn gave_up(&self, trouble: &Trouble) -> Failure {
-        let (Trouble::Absent(reason) | Trouble::Denied(reason) | Trouble::Broken(reason)) = trouble;
+    fn gave_up(&self, trouble: &ExchangeError) -> Failure {
+        let (ExchangeError::Absent(reason) | ExchangeError::Denied(reason) | ExchangeError::Broken(reason)) =
+            trouble;
         if self.worker().is_some() {
             return Failure::new(Code::Unreachable, format!("the daemon does not answer: {reason}")).hint(
                 match trouble {
-                    Trouble::Absent(_) | Trouble::Denied(_) => "nothing was recorded; try again in a moment",
-                    Trouble::Broken(_) => "the change may have been made: check before you repeat it",
+                    ExchangeError::Absent(_) | ExchangeError::Denied(_) => {
+                        "nothing was recorded; try again in a moment"
+                    }
+                    ExchangeError::Broken(_) => "the change may have been made: check before you repeat it",
                 },
             );
         }
@@ -382,7 +395,7 @@ impl Client {
         }
     }
 
-    /// Returns true if a daemon or a pass runs the tasks of the root. A worker may not see the root, and has a daemon.
+    /// Returns true if a daemon or a pass runs the tasks of the root. For a worker it is always true: its run has a daemon.
     pub(crate) async fn is_served(&self) -> bool {
         if self.worker().is_some() {
             return true;
@@ -396,13 +409,13 @@ impl Client {
 
     fn request(
         &self,
-        parcel: &Parcel,
+        verb_request: &VerbRequest,
         request_id: &str,
         key: Option<&OperatorKey>,
     ) -> Result<Request<Full<Bytes>>, Failure> {
-        let mut request = Request::post(&parcel.path)
+        let mut request = Request::post(&verb_request.path)
             .header(header::HOST, "supervisor")
-            .header(header::CONTENT_TYPE, parcel.content_type)
+            .header(header::CONTENT_TYPE, verb_request.content_type)
             .header(BOARD_HEADER, self.board().as_str())
             .header(REQUEST_HEADER, request_id);
         if let Some(worker) = self.worker() {
@@ -412,17 +425,17 @@ impl Client {
             request = request.header(KEY_HEADER, key.as_str());
         }
         request
-            .body(Full::new(parcel.body.clone()))
+            .body(Full::new(verb_request.body.clone()))
             .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))
     }
 
-    /// Runs the verb in this process. None if another process owns the root, so that the caller looks again.
+    /// Runs the verb in this process. Returns none if another process owns the root; the caller then tries its socket again.
     async fn offline(
         &self,
         effect: Effect,
-        parcel: &Parcel,
+        verb_request: &VerbRequest,
         request_id: &str,
-    ) -> Result<Option<Answer>, Failure> {
+    ) -> Result<Option<DaemonResponse>, Failure> {
         let (mode, _lock) = match effect {
             _ if OwnerLock::ownership(self.root()) == Ownership::Hidden => return Err(self.no_daemon()),
             Effect::Daemon => {
@@ -444,9 +457,9 @@ impl Client {
             Mode::Reading => self.reader()?,
             Mode::Offline | Mode::Daemon(_) => self.service(mode)?,
         };
-        let request = self.request(parcel, request_id, None)?;
+        let request = self.request(verb_request, request_id, None)?;
         let (status, body) = in_process(service, surface(), request).await?;
-        Ok(Some(Answer { status, body }))
+        Ok(Some(DaemonResponse { status, body }))
     }
 }
 
@@ -470,13 +483,12 @@ impl Client {
         Ok(service)
     }
 
-    /// Returns an empty root in place of a missing one. Warns a caller who named the directory, because the name may be
-    /// mistyped.
+    /// Returns an empty root in place of a missing one. Warns a person who named the root, because the name may be mistyped.
     fn empty_root(&self) -> Result<Root, Failure> {
         let place = std::env::temp_dir();
         let dir = tempfile::tempdir().map_err(|e| Failure::file("make a directory in", &place, &e))?;
         let dir = self.nothing.get_or_init(|| dir);
-        if given::names_root() && self.root().is_named() {
+        if cli_context::names_root() && self.root().is_named() {
             let named = self.root().dir().display();
             complain(&format!(
                 "warning: {named} does not exist: there is no board until something is created there"
@@ -486,16 +498,16 @@ impl Client {
     }
 }
 
-fn read(verb: &Entry, body: &[u8]) -> Result<Box<dyn AnyReply>, Failure> {
+fn read(verb: &VerbEntry, body: &[u8]) -> Result<Box<dyn AnyReply>, Failure> {
     (verb.reply)(body).map_err(|e| {
         Failure::failed(format!("the reply to `{}` cannot be read: {e}", verb.name))
             .hint("the daemon may have another version: restart it with this binary")
     })
 }
 
-/// True if a request rate or concurrency limit refused the request, which soon permits another. An exhausted budget
-/// does not count.
-fn is_throttled(answer: &Answer) -> bool {
+/// Returns true if a limit on the rate or the number of requests refused the request, so that a later try may succeed. An
+/// exhausted quota or budget does not count.
+fn is_throttled(answer: &DaemonResponse) -> bool {
     let is_exhausted = |problem: Problem| Failure::from(problem).code == Code::Exhausted;
     answer.status == StatusCode::TOO_MANY_REQUESTS
         && !serde_json::from_slice::<Problem>(&answer.body).is_ok_and(is_exhausted)

@@ -21,11 +21,11 @@ use base::paths::{Root, make_dir};
 use delivery::program::environment;
 use host::examine::{detect_pid_namespace, detect_support};
 use host::home::{program_home, toolchain_home};
-use host::kept::{self, KeptHome, Left};
 use host::neighbours;
 use host::remove::remove_forgotten;
+use host::retained::{self, FileAfterRun, RetainedHome};
 use host::uids::Uids;
-use net::proxy::Alone;
+use net::proxy::CommandProxy;
 use setup::config::Config;
 use setup::lanes::{Lane, LoginCommand, search_path};
 use setup::roster::{CannotRun, Roster};
@@ -49,19 +49,19 @@ pub(crate) struct LoggedIn {
 }
 
 /// Private places of a login.
-struct Places {
+struct LoginDirectories {
     dir: PathBuf,
     home: PathBuf,
     tmp: PathBuf,
 }
 
 /// Means of the command of a login.
-struct Means<'a> {
+struct LoginContext<'a> {
     root: &'a Root,
     config: &'a Config,
     lane: &'a Lane,
     policy: Policy,
-    places: &'a Places,
+    places: &'a LoginDirectories,
     identity: Option<Identity>,
     support: policies::Support,
 }
@@ -88,8 +88,8 @@ impl Login<'_> {
                 .hint("wait for its end, or end it with Ctrl-C at its terminal"));
         };
         let identity = identity(root, &config)?;
-        let places = Places::make(root, identity)?;
-        let means = Means { root, config: &config, lane, policy, places: &places, identity, support };
+        let places = LoginDirectories::make(root, identity)?;
+        let means = LoginContext { root, config: &config, lane, policy, places: &places, identity, support };
         let ended = self.execute(means).await;
         let outcome = ended.and_then(|()| self.keep(lane, &places, identity));
         let removed = places.remove();
@@ -99,8 +99,8 @@ impl Login<'_> {
     }
 
     /// Runs the command at the terminal. An exit code other than 0 is an error.
-    async fn execute(&self, means: Means<'_>) -> Result<(), Failure> {
-        let Means { root, config, lane, policy, places, identity, support } = means;
+    async fn execute(&self, means: LoginContext<'_>) -> Result<(), Failure> {
+        let LoginContext { root, config, lane, policy, places, identity, support } = means;
         let Some(command) = lane.login(&places.home, &places.tmp, &places.home) else { return Ok(()) };
         let shown = command.argv.join(" ");
         let run = root.login_run();
@@ -139,7 +139,7 @@ impl Login<'_> {
         RunDir::create(&run, &spec)
             .map_err(|e| Failure::failed(format!("failed to {}", base::failure::with_causes(&e))))?;
         let note = |denied: &kernel::Denied| base::terminal::complain(&denied.text);
-        let _proxy = proxy.map(|keeper| Alone::serve(&policy, keeper, note)).transpose()?;
+        let _proxy = proxy.map(|keeper| CommandProxy::serve(&policy, keeper, note)).transpose()?;
         let code = attended(&run).await;
         let removed = remove_run(&run);
         let code = code?;
@@ -162,17 +162,17 @@ impl Login<'_> {
     fn keep(
         &self,
         lane: &Lane,
-        places: &Places,
+        places: &LoginDirectories,
         identity: Option<Identity>,
     ) -> Result<(Vec<PathBuf>, Vec<String>), Failure> {
         let mut taken = BTreeMap::new();
         let mut left_out = Vec::new();
         for path in lane.kept_files() {
-            match kept::left(&places.home, path, identity)? {
-                Left::File(bytes) => drop(taken.insert(path.clone(), bytes)),
+            match retained::copy_out(&places.home, path, identity)? {
+                FileAfterRun::File(bytes) => drop(taken.insert(path.clone(), bytes)),
                 // Most programs have only some of them.
-                Left::Nothing => {}
-                Left::Unfit(why) => left_out.push(format!("{} is not kept: {why}", path.display())),
+                FileAfterRun::Nothing => {}
+                FileAfterRun::Unfit(why) => left_out.push(format!("{} is not kept: {why}", path.display())),
             }
         }
         if taken.is_empty() {
@@ -184,7 +184,7 @@ impl Login<'_> {
             ))
             .hint("`keep` in the file of the lane names the files of a login"));
         }
-        let home = KeptHome::of(self.root, self.assignee, self.tenant);
+        let home = RetainedHome::for_assignee(self.root, self.assignee, self.tenant);
         for (path, bytes) in &taken {
             home.write(path, bytes)?;
         }
@@ -203,7 +203,7 @@ fn policy_of(policy: &Policy, lane: &Lane) -> Policy {
 
 fn no_login(lane: &Lane, name: &Profile, root: &Root) -> Failure {
     let failure = Failure::usage(format!("the lane `{name}` has no login"));
-    let keys = lane.additions.brokers.iter().map(|broker| broker.secret.place(&root.secret_stores()));
+    let keys = lane.additions.brokers.iter().map(|broker| broker.secret.source_name(&root.secret_stores()));
     match keys.into_iter().next() {
         Some(place) => failure.hint(format!("its program asks with a key: write that into {place}")),
         None => failure.hint(format!(
@@ -218,7 +218,7 @@ fn identity(root: &Root, config: &Config) -> Result<Option<Identity>, Failure> {
     if !nix::unistd::geteuid().is_root() {
         return Ok(None);
     }
-    let range = Uids::of(root).range(BoardId(uuid::Uuid::nil()), &config.worker)?;
+    let range = Uids::new(root).range(BoardId(uuid::Uuid::nil()), &config.worker)?;
     Ok(Some(Identity { uid: range.first, gid: range.first }))
 }
 
@@ -246,7 +246,7 @@ async fn attended(run: &Path) -> Result<Option<i32>, Failure> {
     // Ctrl-C ends the command; this process survives to remove its files.
     let mut interrupt =
         tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt()).map_err(failed)?;
-    let _modes = Modes::kept();
+    let _modes = TerminalModes::saved();
     let mut child = Command::new("/proc/self/exe")
         .arg0("supervisor-attend")
         .arg("__attend")
@@ -269,15 +269,15 @@ async fn attended(run: &Path) -> Result<Option<i32>, Failure> {
 
 /// Saved modes of the terminal. A command that was ended may have changed them. Unread input is discarded, because the
 /// shell would run it as commands.
-struct Modes(Option<Termios>);
+struct TerminalModes(Option<Termios>);
 
-impl Modes {
-    fn kept() -> Self {
-        Modes(tcgetattr(rustix::stdio::stdin()).ok())
+impl TerminalModes {
+    fn saved() -> Self {
+        TerminalModes(tcgetattr(rustix::stdio::stdin()).ok())
     }
 }
 
-impl Drop for Modes {
+impl Drop for TerminalModes {
     fn drop(&mut self) {
         let terminal = rustix::stdio::stdin();
         match &self.0 {
@@ -287,11 +287,11 @@ impl Drop for Modes {
     }
 }
 
-impl Places {
+impl LoginDirectories {
     /// Makes the places, which belong to the command alone. Removes the remains of an earlier login that was killed.
     fn make(root: &Root, identity: Option<Identity>) -> Result<Self, Failure> {
         let dir = root.login_home();
-        let places = Places { home: dir.join("home"), tmp: dir.join("tmp"), dir };
+        let places = LoginDirectories { home: dir.join("home"), tmp: dir.join("tmp"), dir };
         if places.dir.symlink_metadata().is_ok() {
             places.remove()?;
         }

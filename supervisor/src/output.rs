@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use api::command::{Command, Replies, Reply};
+use base::cli_context;
 use base::environment;
 use base::failure::{Failure, Problem};
-use base::given;
 use base::journal::{Journal, SOCKET};
 use base::json::Buffer;
 use base::terminal::{self, Colour, Ink, LogWriter, Screen, complain, print, printable_lines};
@@ -28,7 +28,7 @@ impl Output {
         Screen::stdout(self.colour)
     }
 
-    /// True if the command line asks for JSON.
+    /// Returns true if the command line asks for JSON.
     pub(crate) fn json(self) -> bool {
         self.json
     }
@@ -47,7 +47,7 @@ impl Output {
         };
         tell(Ink::Red, "error:", &failure.message);
         let hint = failure.hint.as_deref().unwrap_or_else(|| failure.code.next_step());
-        tell(Ink::Cyan, "hint:", &given::repeated(hint));
+        tell(Ink::Cyan, "hint:", &cli_context::repeated(hint));
     }
 
     /// Writes warnings to standard error, which keeps them out of the output that scripts read.
@@ -55,11 +55,11 @@ impl Output {
         let screen = Screen::stderr(self.colour);
         for warning in warnings {
             let label = screen.paint(Ink::Yellow, "warning:");
-            complain(&format!("{label} {}", printable_lines(&given::repeated(warning))));
+            complain(&format!("{label} {}", printable_lines(&cli_context::repeated(warning))));
         }
     }
 
-    /// Prints a reply as JSON or as text. Returns its exit code.
+    /// Prints a reply as JSON, or as text with its warnings. Returns its exit code.
     pub(crate) fn reply<V: Command>(self, reply: &V::Reply) -> Result<u8, Failure> {
         self.reply_any(Replies::of::<V>(), reply)
     }
@@ -89,7 +89,7 @@ impl Output {
         self.text(&format!("{text}\n"))
     }
 
-    /// Prints text unchanged.
+    /// Prints a text without changes.
     #[expect(clippy::unused_self, reason = "text is printed through an Output alone")]
     pub(crate) fn text(self, text: &str) -> Result<(), Failure> {
         print(text).map_err(|e| Failure::failed(format!("standard output cannot be written: {e}")))
@@ -109,8 +109,8 @@ pub(crate) enum LogFormat {
     Journal,
 }
 
-/// Starts the log from `level` on; `RUST_LOG` overrides the filter. `rmcp` logs errors only, because it logs every
-/// message of its clients otherwise. An unreachable journal is replaced by text.
+/// Starts the log, with the events from `level` on; `RUST_LOG` replaces this filter. `rmcp` logs errors only, because
+/// it would otherwise log every message of its clients. If the journal cannot be reached, the log is written as text.
 pub(crate) fn start_log(output: Output, level: &str, format: LogFormat) {
     use std::io::IsTerminal as _;
     use tracing_subscriber::layer::SubscriberExt as _;
@@ -124,7 +124,7 @@ pub(crate) fn start_log(output: Output, level: &str, format: LogFormat) {
         LogFormat::Text | LogFormat::Json => false,
     };
     let journal = to_journal.then(|| Journal::at(Path::new(SOCKET))).and_then(Result::ok);
-    // A second call in one process (a dispatch pass inside a command) keeps the first log.
+    // After a second call in one process (a dispatch pass inside a command), the first log stays in use.
     if let Some(journal) = journal {
         drop(tracing_subscriber::registry().with(filter).with(journal).try_init());
         return;
@@ -141,10 +141,10 @@ pub(crate) fn start_log(output: Output, level: &str, format: LogFormat) {
     drop(log.with_ansi(colour).try_init());
 }
 
-/// True if standard error is the stream to the journal that systemd made for this process (`systemd.exec(5)`,
-/// `JOURNAL_STREAM`).
+/// Returns true if standard error is the stream to the journal that systemd opened for this process
+/// (`systemd.exec(5)`, `JOURNAL_STREAM`). The variable is inherited, so the device and the inode are compared.
 fn leads_to_the_journal() -> bool {
     let Some(stream) = environment::text("JOURNAL_STREAM") else { return false };
-    let Ok(own) = rustix::fs::fstat(std::io::stderr()) else { return false };
-    stream == format!("{}:{}", own.st_dev, own.st_ino)
+    let Ok(stderr) = rustix::fs::fstat(std::io::stderr()) else { return false };
+    stream == format!("{}:{}", stderr.st_dev, stderr.st_ino)
 }

@@ -1,7 +1,7 @@
 //! `lane test`: runs a small task with the real program of a lane, in a temporary root.
 //!
-//! The root has the lanes and policies of the configuration, and the same range of users. The commands are run by this
-//! same program, so a trial finds the problems that a daemon would.
+//! The temporary root has the lanes and policies of the configuration, and the same range of users. The commands on it are
+//! executed by this same program, so a trial meets the problems that a daemon would meet.
 
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -12,11 +12,11 @@ use serde::Deserialize;
 use tokio::process::Command;
 
 use crate::client::Client;
-use crate::demo::Place;
+use crate::demo::DemoDirectory;
 use base::failure::Failure;
 use base::paths::Root;
 use setup::config::Config;
-use upkeep::doctor::{Check, Report, Verdict};
+use upkeep::doctor::{CheckResult, DoctorReport, HostCheck};
 use verbs::{CheckLane, amounts};
 
 /// Task for the lane's worker.
@@ -24,53 +24,58 @@ const TITLE: &str = "Report that you are there";
 const BODY: &str =
     "Run `supervisor complete --summary 'the lane works'` in a shell, and stop. Do nothing else.";
 
-/// Time limit of a command beside the run itself.
+/// Time limit of a command, in addition to the time of the run.
 const AROUND: Duration = Duration::from_mins(1);
 
 /// Limit on the log lines in a report.
 const LOG_LINES: usize = 8;
 
-/// Size limit of copied configuration files, in bytes; larger ones are neither lanes nor policies.
+/// Limit on a copied file, in bytes. A larger file is neither a lane nor a policy.
 const FILE_BYTES: u64 = 1024 * 1024;
 
 #[derive(Deserialize)]
-struct Created {
+struct CreatedTask {
     id: String,
 }
 
 #[derive(Deserialize)]
-struct Shown {
+struct TrialTask {
     runs: Vec<Run>,
     why: Option<kernel::Waiting>,
 }
 
 /// Checks the requirements of a lane, and runs a small task in it.
-pub(crate) async fn of_lane(client: &Client, lane: &Profile, timeout: Duration) -> Result<Report, Failure> {
+pub(crate) async fn of_lane(
+    client: &Client,
+    lane: &Profile,
+    timeout: Duration,
+) -> Result<DoctorReport, Failure> {
     let path = base::environment::text("PATH");
-    let Report { ok, mut checks } = client.call(&CheckLane { name: lane.clone(), path }).await?;
+    let DoctorReport { ok, mut checks } = client.call(&CheckLane { name: lane.clone(), path }).await?;
     if !ok {
-        let check = Check::new("run", Verdict::Error, "not tried: something that it needs is missing");
+        let check =
+            HostCheck::new("run", CheckResult::Error, "not tried: something that it needs is missing");
         checks.push(check);
-        return Ok(Report { ok, checks });
+        return Ok(DoctorReport { ok, checks });
     }
     if checks.iter().any(|check| check.subject == "claims") {
-        let check = Check::new("run", Verdict::Ok, "not tried: nothing here starts its workers");
+        let check = HostCheck::new("run", CheckResult::Ok, "not tried: nothing here starts its workers");
         checks.push(check);
-        return Ok(Report { ok, checks });
+        return Ok(DoctorReport { ok, checks });
     }
-    let place = Place::make("supervisor-lane-")?;
+    let place = DemoDirectory::make("supervisor-lane-")?;
     let tried = try_lane(client.root(), &place, lane, timeout).await;
     place.remove()?;
     checks.extend(tried?);
-    Ok(Report { ok: checks.iter().all(|check| check.verdict != Verdict::Error), checks })
+    Ok(DoctorReport { ok: checks.iter().all(|check| check.verdict != CheckResult::Error), checks })
 }
 
 async fn try_lane(
     from: &Root,
-    place: &Place,
+    place: &DemoDirectory,
     lane: &Profile,
     timeout: Duration,
-) -> Result<Vec<Check>, Failure> {
+) -> Result<Vec<HostCheck>, Failure> {
     let root = place.dir().join("r");
     configure(from, &root)?;
     let seconds = timeout.as_secs().max(1).to_string();
@@ -87,28 +92,28 @@ async fn try_lane(
         &seconds,
         "--json",
     ];
-    let created: Created = json(&root, &create, AROUND).await?;
+    let created: CreatedTask = json(&root, &create, AROUND).await?;
     let dispatched = supervisor(&root, &["dispatch"], timeout + AROUND).await;
-    let shown: Shown = json(&root, &["show", &created.id, "--json"], AROUND).await?;
+    let shown: TrialTask = json(&root, &["show", &created.id, "--json"], AROUND).await?;
     let log = supervisor(&root, &["log", &created.id], AROUND).await;
     let log = log.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-    // If there is a run, it records its own timeout.
+    // A run records its own timeout, so the failure of the command matters only without a run.
     if let (Err(failure), true) = (dispatched, shown.runs.is_empty()) {
-        return Ok(vec![Check::failed("run", failure)]);
+        return Ok(vec![HostCheck::failed("run", failure)]);
     }
     Ok(read(&shown, &log))
 }
 
-/// Returns the results, step by step.
-fn read(shown: &Shown, log: &str) -> Vec<Check> {
+/// Returns the results of a trial, one per step.
+fn read(shown: &TrialTask, log: &str) -> Vec<HostCheck> {
     let Some(run) = shown.runs.last() else {
         let why = shown.why.as_ref().map_or("nothing says why", |why| why.text.as_str());
-        return vec![Check::new("start", Verdict::Error, format!("it was not started: {why}"))];
+        return vec![HostCheck::new("start", CheckResult::Error, format!("it was not started: {why}"))];
     };
     let mut checks = Vec::new();
     checks.push(match run.spawned_at {
-        Some(_) => Check::new("start", Verdict::Ok, "its program was executed under its policy"),
-        None => Check::new("start", Verdict::Error, run.error.clone().unwrap_or_default()),
+        Some(_) => HostCheck::new("start", CheckResult::Ok, "its program was executed under its policy"),
+        None => HostCheck::new("start", CheckResult::Error, run.error.clone().unwrap_or_default()),
     });
     let outcome = run.outcome.map_or("it has not ended", Outcome::as_str);
     let text = match &run.error {
@@ -116,7 +121,7 @@ fn read(shown: &Shown, log: &str) -> Vec<Check> {
         None => outcome.to_owned(),
     };
     let is_well = matches!(run.outcome, Some(Outcome::Completed | Outcome::ReviewRequested));
-    let ending = Check::new("ending", if is_well { Verdict::Ok } else { Verdict::Error }, text);
+    let ending = HostCheck::new("ending", if is_well { CheckResult::Ok } else { CheckResult::Error }, text);
     let in_lane = match run.outcome {
         Some(Outcome::Unreported) => {
             "for a program that does not report: on_clean_exit = \"complete\" in its lane\n"
@@ -126,13 +131,13 @@ fn read(shown: &Shown, log: &str) -> Vec<Check> {
     checks.push(if is_well { ending } else { ending.hint(format!("{in_lane}{}", tail(log))) });
     if is_well {
         checks.push(match &run.verdict {
-            Some(verdict) => Check::new("report", Verdict::Ok, format!("by `{}`", verdict.kind())),
-            None => Check::new("report", Verdict::Ok, "by its exit, as `on_clean_exit` says"),
+            Some(verdict) => HostCheck::new("report", CheckResult::Ok, format!("by `{}`", verdict.kind())),
+            None => HostCheck::new("report", CheckResult::Ok, "by its exit, as `on_clean_exit` says"),
         });
     }
     checks.push(match &run.spent {
-        Some(spent) => Check::new("usage", Verdict::Ok, amounts(spent)),
-        None => Check::new("usage", Verdict::Warning, "its output says nothing of what it has used"),
+        Some(spent) => HostCheck::new("usage", CheckResult::Ok, amounts(spent)),
+        None => HostCheck::new("usage", CheckResult::Warning, "its output says nothing of what it has used"),
     });
     checks
 }
@@ -150,12 +155,12 @@ fn tail(log: &str) -> String {
 /// Makes the configuration of the trial's root: the lanes and policies of `from`, and its range of users.
 fn configure(from: &Root, to: &Path) -> Result<(), Failure> {
     let Config { worker, proxy, .. } = Config::load(from)?;
-    let mut own = toml::Table::new();
-    own.insert("first_uid".to_owned(), i64::from(worker.first_uid).into());
-    own.insert("uid_count".to_owned(), i64::from(worker.uid_count).into());
-    own.insert("uid_ledger".to_owned(), worker.uid_ledger.display().to_string().into());
-    own.insert("policy".to_owned(), worker.policy.into());
-    let mut config = toml::Table::from_iter([("worker".to_owned(), toml::Value::Table(own))]);
+    let mut worker_config = toml::Table::new();
+    worker_config.insert("first_uid".to_owned(), i64::from(worker.first_uid).into());
+    worker_config.insert("uid_count".to_owned(), i64::from(worker.uid_count).into());
+    worker_config.insert("uid_ledger".to_owned(), worker.uid_ledger.display().to_string().into());
+    worker_config.insert("policy".to_owned(), worker.policy.into());
+    let mut config = toml::Table::from_iter([("worker".to_owned(), toml::Value::Table(worker_config))]);
     if let Some(ca) = proxy.ca {
         let ca = toml::Table::from_iter([("ca".to_owned(), ca.display().to_string().into())]);
         config.insert("proxy".to_owned(), ca.into());
@@ -172,7 +177,7 @@ fn configure(from: &Root, to: &Path) -> Result<(), Failure> {
             }
         }
     }
-    // Linked and not copied: secrets and logins stay in one place.
+    // The directories are linked and not copied, so that no second copy of a secret or login exists.
     let secrets = from.secret_stores().directory.map(|dir| (dir, "secrets"));
     for (source, name) in secrets.into_iter().chain([(from.kept(), "kept")]).filter(|(dir, _)| dir.is_dir()) {
         let link = to.join(name);
@@ -190,8 +195,8 @@ async fn json<T: for<'de> Deserialize<'de>>(
 ) -> Result<T, Failure> {
     let output = supervisor(root, words, limit).await?;
     serde_json::from_slice(&output.stdout).map_err(|e| {
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        Failure::failed(format!("`supervisor {}` in the trial's root failed: {e}: {said}", words[0]))
+        let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        Failure::failed(format!("`supervisor {}` in the trial's root failed: {e}: {message}", words[0]))
     })
 }
 

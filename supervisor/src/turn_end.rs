@@ -37,7 +37,7 @@ const COUNT: &str = ".turn-ends";
 
 /// Input from Claude Code, Codex and Gemini CLI.
 #[derive(Deserialize)]
-struct Turn {
+struct HookInput {
     /// True if the turn already goes on because of a hook.
     #[serde(default)]
     stop_hook_active: bool,
@@ -49,9 +49,11 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let mut text = Vec::new();
     let read = std::io::stdin().lock().take(INPUT_BYTES).read_to_end(&mut text);
     // It may hold the model's last message, with a bad character in it.
-    let turn: Option<Turn> = read.ok().and_then(|_| lenient::read(&text));
+    let turn: Option<HookInput> = read.ok().and_then(|_| lenient::read(&text));
     let home = environment::variable("HOME");
-    let (Some(Turn { stop_hook_active: false }), Some(home)) = (turn, home) else { return ExitCode::SUCCESS };
+    let (Some(HookInput { stop_hook_active: false }), Some(home)) = (turn, home) else {
+        return ExitCode::SUCCESS;
+    };
     if is_reported() == Some(false) && counted(Path::new(&home)) {
         let purpose = environment::text("SUPERVISOR_PURPOSE").and_then(|word| word.parse().ok());
         let reason = reminder(purpose.unwrap_or(Purpose::Work), form.unwrap_or(Form::Claude));
@@ -73,8 +75,8 @@ async fn ask() -> Result<Option<bool>, Failure> {
     let client = Client::of_this_run()?;
     let task = client.worker().map(|worker| worker.task.clone());
     let shown = client.call(&verbs::Show { task_id: task, ..verbs::Show::default() }).await?;
-    let own = environment::text("SUPERVISOR_RUN_ID");
-    let run = shown.runs.iter().find(|run| Some(run.id.to_string()) == own);
+    let run_id = environment::text("SUPERVISOR_RUN_ID");
+    let run = shown.runs.iter().find(|run| Some(run.id.to_string()) == run_id);
     Ok(run.map(|run| run.verdict.is_some()))
 }
 

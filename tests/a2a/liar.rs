@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::harness::Fleet;
-use crate::notify::played::{Answer, Asked, Played};
+use crate::notify::played::{Played, PlayedAnswer, ReceivedPost};
 use crate::proxy::is_possible;
 
-fn text(value: &Value) -> Answer {
+fn text(value: &Value) -> PlayedAnswer {
     ("200 OK", "", value.to_string().leak())
 }
 
@@ -15,7 +15,7 @@ fn task(name: &str, state: &str) -> Value {
 }
 
 /// An agent whose answers depend on its address.
-fn answer(asked: &Asked) -> Answer {
+fn answer(asked: &ReceivedPost) -> PlayedAnswer {
     let of = asked.path.split('/').nth(1).unwrap_or_default();
     if asked.path.ends_with("/card") {
         let host = asked.header("host").unwrap_or_default();
@@ -41,7 +41,7 @@ fn an_agent_that_rejects_is_locked_sends_elsewhere_or_speaks_of_another_task_end
     if !is_possible(&fleet) {
         return;
     }
-    let played = Played::start(|asked: &Asked, _| answer(asked));
+    let played = Played::start(|asked: &ReceivedPost, _| answer(asked));
     for of in ["rejects", "locked", "elsewhere", "confused"] {
         fleet.lane(of, &format!("extends = \"a2a\"\n[service]\nurl = \"{}/{of}/card\"\n", played.url()));
     }

@@ -37,13 +37,13 @@ pub(super) struct Offering {
 
 /// An answer.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct A2aResponse {
     pub(super) status: u16,
     pub(super) head: String,
     pub(super) body: String,
 }
 
-impl Said {
+impl A2aResponse {
     /// The JSON of the body.
     #[track_caller]
     pub(super) fn json(&self) -> Value {
@@ -82,7 +82,13 @@ impl Offering {
     }
 
     /// Sends a request, and reads its answer to the end.
-    pub(super) fn exchange(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Said {
+    pub(super) fn exchange(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> A2aResponse {
         let mut stream = self.connect();
         let mut head = format!("{method} {path} HTTP/1.1\r\ncontent-length: {}\r\n", body.len());
         if !headers.iter().any(|(name, _)| *name == "host") {
@@ -98,7 +104,7 @@ impl Offering {
         let answer = String::from_utf8_lossy(&answer).into_owned();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
         let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or_default();
-        Said { status, head: head.to_lowercase(), body: body.to_owned() }
+        A2aResponse { status, head: head.to_lowercase(), body: body.to_owned() }
     }
 
     /// A connection that has begun a request and says no more.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Stage;
 use super::programs::Program;
-use super::provider::{Act, Asked};
+use super::provider::{Act, ProviderRequest};
 use crate::harness::{Fleet, Repository};
 
 /// A skill is among those that its program finds by itself, and tells its model of: the text is there when the model loads it.
@@ -64,10 +64,10 @@ pub(super) fn is_not_led_by_a_repository(program: &Program) {
     let Some(stage) = stage else { return };
     let shown = stage.ended("unreported");
     assert_eq!(shown["comments"], json!([]), "{}", stage.state(&shown));
-    let is_told = |asked: &Asked| asked.body.contains(OF_A_REPOSITORY);
+    let is_told = |asked: &ProviderRequest| asked.body.contains(OF_A_REPOSITORY);
     assert!(!stage.provider.asked().iter().any(is_told), "{}", stage.state(&shown));
     has_nothing_to_work_with(&stage, &shown);
-    let is_reminded = |asked: &Asked| asked.body.contains("This run has no verdict yet.");
+    let is_reminded = |asked: &ProviderRequest| asked.body.contains("This run has no verdict yet.");
     assert!(stage.provider.asked().iter().any(is_reminded), "{}", stage.state(&shown));
 }
 

@@ -34,7 +34,7 @@ pub(crate) enum Act {
 
 /// A request for an answer of the model.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ProviderRequest {
     /// Its head: the request line and its headers.
     pub(crate) head: String,
     /// How many results of tools it had.
@@ -52,12 +52,12 @@ const STEP: Duration = Duration::from_mins(10);
 #[derive(Debug)]
 pub(crate) struct Provider {
     port: u16,
-    seen: Arc<Seen>,
+    seen: Arc<SeenRequests>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
-    asked: Mutex<Vec<Asked>>,
+struct SeenRequests {
+    asked: Mutex<Vec<ProviderRequest>>,
     /// Requests for anything else, for the reader of a failure.
     others: Mutex<Vec<String>>,
 }
@@ -77,7 +77,7 @@ impl Provider {
     fn play_in(script: &[Act], tls: Option<Arc<ServerConfig>>) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (seen, script) = (Arc::<Seen>::default(), Arc::<[Act]>::from(script));
+        let (seen, script) = (Arc::<SeenRequests>::default(), Arc::<[Act]>::from(script));
         let shared = Arc::clone(&seen);
         // It ends with the process of the test, as do its threads.
         thread::spawn(move || {
@@ -96,7 +96,7 @@ impl Provider {
     }
 
     /// The requests for an answer of the model so far.
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<ProviderRequest> {
         self.seen.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -123,7 +123,7 @@ fn serve(
     stream: TcpStream,
     tls: Option<Arc<ServerConfig>>,
     script: &[Act],
-    seen: &Seen,
+    seen: &SeenRequests,
 ) -> std::io::Result<()> {
     stream.set_read_timeout(Some(STEP))?;
     stream.set_write_timeout(Some(STEP))?;
@@ -136,7 +136,7 @@ fn serve(
     }
 }
 
-fn play(stream: &mut dyn Connection, script: &[Act], seen: &Seen) -> std::io::Result<()> {
+fn play(stream: &mut dyn Connection, script: &[Act], seen: &SeenRequests) -> std::io::Result<()> {
     let Some(request) = receive(stream)? else { return Ok(()) };
     let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
     // Codex asks for a WebSocket at the same path before.
@@ -153,7 +153,7 @@ fn play(stream: &mut dyn Connection, script: &[Act], seen: &Seen) -> std::io::Re
     } else {
         act
     };
-    seen.asked.lock().unwrap_or_else(PoisonError::into_inner).push(Asked {
+    seen.asked.lock().unwrap_or_else(PoisonError::into_inner).push(ProviderRequest {
         head: request.head,
         results,
         body: text,

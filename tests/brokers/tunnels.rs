@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::provider::Provider;
-use super::{KEY, NO_KEY, create, files_with, has, keyed, processes_with, said};
+use super::{KEY, NO_KEY, create, files_with, has, keyed, output_of, processes_with};
 use crate::harness::{Fleet, User};
 use crate::proxy::events;
 
@@ -103,7 +103,7 @@ fn what_comes_by_a_tunnel_is_one_request_for_its_host_and_reaches_nobody_else() 
          echo untrusted $(ask /untrusted --cacert /etc/hostname; echo $?)",
         other = other.host()
     );
-    let text = said(&fleet, &asking(&provider, &script));
+    let text = output_of(&fleet, &asking(&provider, &script));
     for line in [
         "host 421",
         "none 421",
@@ -210,7 +210,7 @@ fn a_program_that_asks_its_broker_through_the_proxy_gets_the_same_answer() {
         // The run reaches this address of the host through its proxy, so `NO_PROXY` does not name it.
         fleet.lane("agent", &format!("hosts = [\"127.0.0.1:9\"]\n{lane}"));
         fleet.start();
-        let said = said(
+        let said = output_of(
             &fleet,
             "env | grep ^NO_PROXY
              echo clear: $(curl -s -m 20 \"$SERVICE_URL/v1\")

@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use crate::harness::Fleet;
 
 #[derive(Default)]
-struct Line {
+struct SocketConnection {
     /// The open connection.
     stream: Option<TcpStream>,
     connections: usize,
@@ -19,7 +19,7 @@ struct Line {
 
 pub(crate) struct PlayedSocket {
     pub(crate) port: u16,
-    line: Arc<Mutex<Line>>,
+    line: Arc<Mutex<SocketConnection>>,
 }
 
 impl PlayedSocket {
@@ -27,7 +27,7 @@ impl PlayedSocket {
     pub(crate) fn start(hello: Vec<Value>) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let line: Arc<Mutex<Line>> = Arc::default();
+        let line: Arc<Mutex<SocketConnection>> = Arc::default();
         let own = Arc::clone(&line);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -66,7 +66,7 @@ impl PlayedSocket {
     }
 }
 
-fn serve(stream: TcpStream, line: &Mutex<Line>, hello: &[Value]) -> std::io::Result<()> {
+fn serve(stream: TcpStream, line: &Mutex<SocketConnection>, hello: &[Value]) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut key = String::new();
     loop {

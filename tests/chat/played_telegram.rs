@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::harness::Fleet;
-use crate::notify::played::{Answer, Asked, Played};
+use crate::notify::played::{Played, PlayedAnswer, ReceivedPost};
 
 /// How messages about tasks begin, which come beside replies.
 const NEWS: [&str; 5] = ["done: ", "question: ", "crashed", "ended without", "gave up: "];
@@ -25,12 +25,12 @@ pub(crate) struct Telegram {
     chats: Arc<Mutex<Chats>>,
 }
 
-fn ok(result: &Value) -> Answer {
+fn ok(result: &Value) -> PlayedAnswer {
     let text: &'static str = json!({ "ok": true, "result": result }).to_string().leak();
     ("200 OK", "", text)
 }
 
-fn answer(chats: &Mutex<Chats>, asked: &Asked) -> Answer {
+fn answer(chats: &Mutex<Chats>, asked: &ReceivedPost) -> PlayedAnswer {
     let Some(method) = asked.path.strip_prefix("/bot9:TOKEN/") else {
         return (
             "401 Unauthorized",
@@ -91,7 +91,7 @@ impl Telegram {
     }
 
     /// What the bot has said, the oldest first.
-    pub(crate) fn said(&self) -> Vec<Value> {
+    pub(crate) fn messages(&self) -> Vec<Value> {
         self.chats.lock().unwrap().said.clone()
     }
 
@@ -106,20 +106,22 @@ impl Telegram {
 
     /// The same with more about the message.
     pub(crate) fn says_with(&self, fleet: &Fleet, sender: i64, text: &str, more: &Value) -> String {
-        let before = self.said().len();
+        let before = self.messages().len();
         self.message(i64::try_from(before).unwrap() + 1_000_000, sender, text, more);
         let chat = sender.to_string();
         let is_reply = |said: &&Value| {
             let is_news = NEWS.iter().any(|word| text_of(said).starts_with(word));
             said["chat_id"] == *chat && !is_news
         };
-        fleet.eventually("the bot has replied", || self.said()[before..].iter().find(is_reply).map(text_of))
+        fleet.eventually("the bot has replied", || {
+            self.messages()[before..].iter().find(is_reply).map(text_of)
+        })
     }
 
     /// The first message of the bot that has a text.
-    pub(crate) fn heard(&self, fleet: &Fleet, text: &str) -> (i64, Value) {
+    pub(crate) fn first_message(&self, fleet: &Fleet, text: &str) -> (i64, Value) {
         fleet.eventually("the bot has said it", || {
-            let said = self.said().into_iter().zip(1001..);
+            let said = self.messages().into_iter().zip(1001..);
             said.map(|(said, id)| (id, said)).find(|(_, said)| text_of(said).contains(text))
         })
     }

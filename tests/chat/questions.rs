@@ -10,20 +10,20 @@ use crate::harness::Fleet;
 use crate::notify::played::{OK, Played};
 
 /// A daemon with the chat `room` of a webhook, and what the program behind it does.
-struct Room {
+struct TestChat {
     fleet: Fleet,
     hook: Played,
     posts: Cell<u32>,
 }
 
-impl Room {
-    fn open() -> Room {
+impl TestChat {
+    fn open() -> TestChat {
         let fleet = Fleet::offline();
         let hook = Played::start(|_, _| OK);
         fleet.configure(&format!("[notify.channels.wh]\nkind = 'webhook'\nurl = '{}/out'\n", hook.url()));
         fleet.write_config("chat.d/room.toml", &format!("channel = 'wh'\n{SENDERS}"));
         fleet.start();
-        let room = Room { fleet, hook, posts: Cell::new(0) };
+        let room = TestChat { fleet, hook, posts: Cell::new(0) };
         room.fleet
             .eventually("the chat is served", || room.says("/help", None).contains("/kanban").then_some(()));
         room
@@ -73,7 +73,7 @@ impl Room {
 
 #[test]
 fn a_question_over_a_webhook_is_answered_by_its_number_and_by_a_reply() {
-    let room = Room::open();
+    let room = TestChat::open();
     let first = room.asks("paint the door");
     let sent = room.sent(&first, "question");
     assert_eq!(sent["chat_id"], "!room");
@@ -93,7 +93,7 @@ fn a_question_over_a_webhook_is_answered_by_its_number_and_by_a_reply() {
 
 #[test]
 fn a_mission_at_a_limit_asks_its_chat_and_goes_on_by_a_number() {
-    let room = Room::open();
+    let room = TestChat::open();
     let first = task_in(&room.says("/kanban create 'the website'", None));
     let part = ["create", "part", "--mission", &first, "--quiet"];
     for _ in 0..19 {
@@ -116,7 +116,7 @@ fn a_mission_at_a_limit_asks_its_chat_and_goes_on_by_a_number() {
 
 #[test]
 fn a_long_list_begins_with_what_changed_last_and_says_how_many_more_there_are() {
-    let room = Room::open();
+    let room = TestChat::open();
     let ids: Vec<String> =
         (0..25).map(|n| room.fleet.create(&format!("task {n}"), "true", &["--triage"])).collect();
     let reply = room.says("/kanban list", None);

@@ -11,7 +11,7 @@ use super::{SENDERS, listening, task_in};
 use crate::doors::operator;
 use crate::harness::Fleet;
 use crate::http::Http;
-use crate::notify::played::{Answer, Asked, OK, Played};
+use crate::notify::played::{OK, Played, PlayedAnswer, ReceivedPost};
 use crate::notify::secret;
 
 /// What was posted to the service under the end of a path.
@@ -31,7 +31,7 @@ fn slack_is_heard_over_its_socket_which_it_may_ask_to_be_opened_anew() {
     let socket = PlayedSocket::start(vec![json!({ "type": "hello" })]);
     let opened: &'static str =
         json!({ "ok": true, "url": format!("{}/link", socket.url()) }).to_string().leak();
-    let slack = Played::start(move |asked: &Asked, _| -> Answer {
+    let slack = Played::start(move |asked: &ReceivedPost, _| -> PlayedAnswer {
         let token = asked.header("authorization").unwrap_or_default();
         match asked.path.as_str() {
             "/apps.connections.open" if token == "Bearer xapp-1" => ("200 OK", "", opened),
@@ -144,7 +144,7 @@ fn what_was_said_in_discord_while_no_session_could_be_resumed_is_read_once_and_i
         message(602, "2", "<@9> /kanban create 'the first'"),
     ];
     let pages: [&'static str; 2] = [first, second].map(|page| &*json!(page).to_string().leak());
-    let discord = Played::start(move |asked: &Asked, _| -> Answer {
+    let discord = Played::start(move |asked: &ReceivedPost, _| -> PlayedAnswer {
         match asked.path.as_str() {
             "/channels/77/messages?after=501&limit=100" => ("200 OK", "", pages[0]),
             "/channels/77/messages?after=601&limit=100" => ("200 OK", "", pages[1]),
@@ -276,7 +276,7 @@ fn the_tasks_of_a_thread_work_in_its_directory_beneath_those_of_the_file() {
         telegram.says(&fleet, 2, "/kanban here site"),
         format!("The tasks of this thread work in {site}")
     );
-    let confirmed = 1_000_000 + i64::try_from(telegram.said().len()).unwrap();
+    let confirmed = 1_000_000 + i64::try_from(telegram.messages().len()).unwrap();
     fleet.eventually("it is confirmed", || (telegram.offsets().last() == Some(&confirmed)).then_some(()));
     fleet.restart();
     let id = task_in(&telegram.says(&fleet, 2, "/kanban create build --assignee shell\npwd; touch here"));

@@ -37,7 +37,7 @@ fn a_board_is_seen_and_changed_from_a_chat_by_the_lines_of_the_command_line() {
         assert_eq!(&listed[0][key], value, "who makes a task from a chat hears of it there");
     }
     fleet.cli(["complete", &id, "--result", "they drink"]).ok();
-    let (_, said) = telegram.heard(&fleet, "they drink");
+    let (_, said) = telegram.first_message(&fleet, "they drink");
     assert_eq!(said["chat_id"], "1");
 }
 
@@ -99,14 +99,14 @@ fn a_reply_to_a_question_answers_it_and_a_number_alone_where_one_is_open() {
         task_in(&telegram.says(&fleet, 2, &line))
     };
     let door = ask("door");
-    let (first, question) = telegram.heard(&fleet, "colour of door?");
+    let (first, question) = telegram.first_message(&fleet, "colour of door?");
     assert!(text_of(&question).contains("1. red\n2. blue"));
     let replied = |id: i64| json!({ "reply_to_message": { "message_id": id, "from": { "id": 9 } } });
 
     let refused = telegram.says_with(&fleet, 3, "2", &replied(first));
     assert_eq!(refused, "Not done: `answer` needs `mutate`, and carol may `read`");
     let wall = ask("wall");
-    let (second, _) = telegram.heard(&fleet, "colour of wall?");
+    let (second, _) = telegram.first_message(&fleet, "colour of wall?");
     // The board knows the message when the outbox is done with it.
     fleet.eventually("it is noted", || (fleet.json(["notify", "outbox"]) == json!([])).then_some(()));
     let which = telegram.says(&fleet, 2, "2");
@@ -129,7 +129,7 @@ fn a_reply_to_a_request_approves_or_denies_it_and_other_words_are_a_comment() {
              supervisor ask --class spend 'pay for {title}?'"
         );
         let task = task_in(&telegram.says(&fleet, sender, &line));
-        let (message, request) = telegram.heard(&fleet, &format!("pay for {title}?"));
+        let (message, request) = telegram.first_message(&fleet, &format!("pay for {title}?"));
         assert!(text_of(&request).contains("1. approve\n2. deny"), "{request}");
         fleet.eventually("it is noted", || (fleet.json(["notify", "outbox"]) == json!([])).then_some(()));
         (task, json!({ "reply_to_message": { "message_id": message, "from": { "id": 9 } } }))
@@ -177,7 +177,7 @@ fn a_schedule_is_added_run_and_removed_from_a_chat_which_reads_what_came_of_it()
     let ran = telegram.says(&fleet, 2, "/schedules run news");
     let task = task_in(&ran);
     fleet.wait_for(&task, "done");
-    let (_, told) = telegram.heard(&fleet, "done: news of ");
+    let (_, told) = telegram.first_message(&fleet, "done: news of ");
     assert!(text_of(&told).contains(&task), "{told}");
 
     let removed = telegram.says(&fleet, 1, "/schedules rm news");
@@ -219,7 +219,7 @@ fn a_note_and_a_message_in_a_chat_name_lines_of_the_chat() {
     assert!(made.contains("/kanban assign t_") && !made.contains("supervisor assign"), "{made}");
     let line = "/kanban create asks --assignee shell\nsupervisor ask 'which?' --choice red --choice blue";
     let id = task_in(&telegram.says(&fleet, 2, line));
-    let (_, told) = telegram.heard(&fleet, "which?");
+    let (_, told) = telegram.first_message(&fleet, "which?");
     assert!(
         text_of(&told).ends_with(&format!("reply with the answer, or send: /task answer {id} 1")),
         "{told}"
@@ -228,7 +228,7 @@ fn a_note_and_a_message_in_a_chat_name_lines_of_the_chat() {
     assert!(done.starts_with(&format!("Answered {id}")), "{done}");
     let gated = "/kanban create buys --approval-class spend --assignee shell\ntrue";
     let id = task_in(&telegram.says(&fleet, 2, gated));
-    let (_, told) = telegram.heard(&fleet, "approval needed: buys");
+    let (_, told) = telegram.first_message(&fleet, "approval needed: buys");
     assert!(text_of(&told).contains(&format!("or send: /task approve {id}")), "{told}");
     let done = telegram.says(&fleet, 1, &format!("/task approve {id}"));
     assert!(done.starts_with(&format!("Approved {id}")), "{done}");
@@ -245,11 +245,11 @@ fn what_is_sent_again_acts_once_also_over_a_daemon_that_is_killed() {
     fleet.eventually("it is confirmed", || telegram.offsets().iter().any(|at| *at > 0).then_some(()));
     fleet.kill_daemon();
     // A service that has lost the confirmation.
-    let said = telegram.said().len();
+    let said = telegram.messages().len();
     telegram.message(1_000_000, 1, "/kanban create once --assignee x", &json!({}));
     fleet.start();
-    fleet.eventually("it is answered again", || (telegram.said().len() > said).then_some(()));
-    let replies: Vec<String> = telegram.said().iter().map(text_of).collect();
+    fleet.eventually("it is answered again", || (telegram.messages().len() > said).then_some(()));
+    let replies: Vec<String> = telegram.messages().iter().map(text_of).collect();
     assert_eq!(task_in(&replies[0]), task_in(&replies[said]));
     assert_eq!(fleet.json(["list"]).as_array().unwrap().len(), 1);
 }
@@ -270,10 +270,10 @@ fn strangers_and_floods_are_answered_once_and_groups_are_left_in_peace() {
     for number in 0..40 {
         telegram.message(3_000_000 + number, 3, "/kanban list", &json!({}));
     }
-    telegram.heard(&fleet, "Too many messages. Wait a minute.");
+    telegram.first_message(&fleet, "Too many messages. Wait a minute.");
     telegram.message(4_000_000, 2, "/help", &json!({}));
-    telegram.heard(&fleet, "/help VERB");
-    assert_eq!(telegram.said().len(), 1 + 20 + 1 + 1, "{:?}", telegram.said());
+    telegram.first_message(&fleet, "/help VERB");
+    assert_eq!(telegram.messages().len(), 1 + 20 + 1 + 1, "{:?}", telegram.messages());
     assert!(fleet.json(["list"]).as_array().unwrap().is_empty());
 }
 

@@ -205,7 +205,8 @@ fn links_and_sessions_are_bounded_and_a_cookie_of_a_neighbour_is_passed_over() {
     let links: Vec<String> = (0..6).map(|_| link()).collect();
     assert_eq!(served.show(&links[0], &[]).status, 401, "four wait at most, and the oldest went");
     assert_eq!(served.show(&links[5], &[]).status, 201);
-    let browsers: Vec<Browser> = (0..17).map(|_| Browser::of(&served.show(&link(), &[]))).collect();
+    let browsers: Vec<Browser> =
+        (0..17).map(|_| Browser::from_response(&served.show(&link(), &[]))).collect();
     assert_eq!(served.ask(&browsers[16], "GET", "/api/v1/board", "").status, 200);
     assert_eq!(served.fleet.json(["dashboard", "sessions"]).as_array().unwrap().len(), 16);
     let last = &browsers[16];

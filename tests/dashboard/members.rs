@@ -22,7 +22,7 @@ fn a_user_of_a_tenant_gets_a_session_of_that_tenant_until_it_leaves_it() {
     let theirs = fleet.json(["create", "theirs", "--triage"])["id"].clone();
     let link = by(fleet, ANN, &["dashboard"]).ok().stdout;
     let code = link.trim_end().split_once('#').unwrap().1;
-    let browser = Browser::of(&served.show(code, &[]));
+    let browser = Browser::from_response(&served.show(code, &[]));
     let who = served.ask(&browser, "GET", "/session", "").json();
     assert_eq!((&who["actor"], &who["tenant"]), (&json!("uid-4001"), &json!("acme")));
     let board = served.ask(&browser, "GET", "/api/v1/board", "").body;
@@ -39,7 +39,7 @@ fn a_user_of_a_tenant_gets_a_session_of_that_tenant_until_it_leaves_it() {
     by(fleet, ANN, &["dashboard", "--tenant", "globex"]).refused(77, "sees the tenant acme alone");
 
     let link = by(fleet, ANN, &["dashboard"]).ok().stdout;
-    let browser = Browser::of(&served.show(link.trim_end().split_once('#').unwrap().1, &[]));
+    let browser = Browser::from_response(&served.show(link.trim_end().split_once('#').unwrap().1, &[]));
     fleet.cli(["tenant", "edit", "acme", "--unset", "users"]).ok();
     let refused = served.ask(&browser, "GET", "/api/v1/board", "");
     assert!([401, 403].contains(&refused.status), "it is no user any more: {refused:?}");

@@ -33,7 +33,7 @@ fn a_link_works_once_and_its_session_needs_the_cookie_and_the_key() {
     assert_eq!(second.status, 401, "{second:?}");
     assert!(second.json()["detail"].as_str().unwrap().contains("was used"), "{second:?}");
 
-    let (browser, other) = (Browser::of(&first), served.browser(&[]));
+    let (browser, other) = (Browser::from_response(&first), served.browser(&[]));
     let board = served.ask(&browser, "GET", "/api/v1/board", "");
     assert_eq!(board.status, 200, "{board:?}");
     assert_eq!(board.header("cache-control"), Some("no-store"));
@@ -97,7 +97,7 @@ fn sessions_outlive_a_daemon_and_end_with_their_time_and_only_digests_are_on_dis
 fn what_lets_a_browser_in_is_in_no_log_and_in_no_file() {
     let served = Served::start("");
     let code = served.code(&[]);
-    let browser = Browser::of(&served.show(&code, &[]));
+    let browser = Browser::from_response(&served.show(&code, &[]));
     served.verb(&browser, "create", &json!({ "title": "x" }));
     served.show(&code, &[]);
     served.exchange("GET", &format!("/?{}", browser.key), &[], "");
@@ -208,7 +208,7 @@ fn a_link_does_not_take_the_place_of_somebody_elses_session_unless_the_person_sa
         served.post_session(&json!({ "code": code, "replace": true }), &[("cookie", &operator.cookie)]);
     assert_eq!(replaced.status, 201, "{replaced:?}");
     assert_eq!(served.ask(&operator, "GET", "/api/v1/board", "").status, 401);
-    assert_ne!(Browser::of(&replaced).cookie, operator.cookie, "no session is handed on");
+    assert_ne!(Browser::from_response(&replaced).cookie, operator.cookie, "no session is handed on");
 }
 
 #[test]

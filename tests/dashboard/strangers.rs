@@ -191,7 +191,7 @@ fn behind_a_proxy_its_name_is_served_and_the_cookie_is_for_tls_alone() {
     let said = served.exchange("POST", "/session", &[own[0], own[1], json], &body);
     assert_eq!(said.status, 201, "{said:?}");
     assert!(said.header("set-cookie").unwrap().ends_with("; secure"), "{said:?}");
-    let browser = Browser::of(&said);
+    let browser = Browser::from_response(&said);
     let page = [own[0], own[1], ("cookie", &browser.cookie), ("x-supervisor-dashboard", &browser.key)];
     assert_eq!(served.exchange("GET", "/api/v1/board", &page, "").status, 200);
 }

@@ -28,14 +28,14 @@ pub(super) struct Browser {
 
 /// An answer.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct PageResponse {
     pub(super) status: u16,
     /// In small letters.
     pub(super) head: String,
     pub(super) body: String,
 }
 
-impl Said {
+impl PageResponse {
     /// The JSON of the body.
     #[track_caller]
     pub(super) fn json(&self) -> Value {
@@ -77,12 +77,12 @@ impl Served {
     }
 
     /// Posts a code as the page does.
-    pub(super) fn show(&self, code: &str, more: &[(&str, &str)]) -> Said {
+    pub(super) fn show(&self, code: &str, more: &[(&str, &str)]) -> PageResponse {
         self.post_session(&json!({ "code": code }), more)
     }
 
     /// Posts for a session.
-    pub(super) fn post_session(&self, body: &Value, more: &[(&str, &str)]) -> Said {
+    pub(super) fn post_session(&self, body: &Value, more: &[(&str, &str)]) -> PageResponse {
         let origin = self.origin();
         let own = [("origin", origin.as_str()), ("content-type", "application/json")];
         let headers: Vec<(&str, &str)> = own.iter().chain(more).copied().collect();
@@ -94,11 +94,17 @@ impl Served {
     pub(super) fn browser(&self, more: &[&str]) -> Browser {
         let said = self.show(&self.code(more), &[]);
         assert_eq!(said.status, 201, "{said:?}");
-        Browser::of(&said)
+        Browser::from_response(&said)
     }
 
     /// Sends a request, and reads its answer to the end.
-    pub(super) fn exchange(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Said {
+    pub(super) fn exchange(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> PageResponse {
         let mut head = format!("{method} {path} HTTP/1.1\r\n");
         if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
             write!(head, "host: 127.0.0.1:{}\r\n", self.port).unwrap();
@@ -111,7 +117,7 @@ impl Served {
     }
 
     /// Sends bytes, and reads what is answered to the end.
-    pub(super) fn raw(&self, text: &str) -> Said {
+    pub(super) fn raw(&self, text: &str) -> PageResponse {
         let mut stream = self.connect();
         // Who refuses a body may answer before it has been read.
         drop(stream.write_all(text.as_bytes()));
@@ -120,7 +126,7 @@ impl Served {
         let answer = String::from_utf8_lossy(&answer).into_owned();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
         let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or_default();
-        Said { status, head: head.to_lowercase(), body: body.to_owned() }
+        PageResponse { status, head: head.to_lowercase(), body: body.to_owned() }
     }
 
     /// A connection.
@@ -137,7 +143,7 @@ impl Served {
     }
 
     /// Asks as the page of a session does.
-    pub(super) fn ask(&self, browser: &Browser, method: &str, path: &str, body: &str) -> Said {
+    pub(super) fn ask(&self, browser: &Browser, method: &str, path: &str, body: &str) -> PageResponse {
         let origin = self.origin();
         let headers = [
             ("cookie", browser.cookie.as_str()),
@@ -149,14 +155,14 @@ impl Served {
     }
 
     /// Calls a verb as the page of a session does.
-    pub(super) fn verb(&self, browser: &Browser, name: &str, body: &Value) -> Said {
+    pub(super) fn verb(&self, browser: &Browser, name: &str, body: &Value) -> PageResponse {
         self.ask(browser, "POST", &format!("/api/v1/verbs/{name}"), &body.to_string())
     }
 }
 
 impl Browser {
     /// What an answer to a code gives.
-    pub(super) fn of(said: &Said) -> Self {
+    pub(super) fn from_response(said: &PageResponse) -> Self {
         let cookie = said.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
         let text = |key: &str| said.json()[key].as_str().unwrap().to_owned();
         Browser { cookie, key: text("key"), id: text("session") }

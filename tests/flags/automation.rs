@@ -1,36 +1,37 @@
 //! The flags of what the supervisor does by itself.
 
-use super::table::Proof::{self, Test};
+use super::table::FlagProof::{self, Test};
 use super::table::Row;
 
-const CREATOR: Proof = Test(
+const CREATOR: FlagProof = Test(
     "tests/notify/outbox.rs",
     "a_question_of_a_worker_comes_with_numbered_choices_and_nobody_is_told_where_none_is_named",
 );
-const DEAD: Proof = Test(
+const DEAD: FlagProof = Test(
     "tests/notify/outbox.rs",
     "a_message_that_nobody_takes_is_dead_and_shown_and_can_be_retried_and_dropped",
 );
 
-const MADE: Proof = Test(
+const MADE: FlagProof = Test(
     "tests/notify/outbox.rs",
     "who_has_a_schedule_a_mission_a_fleet_or_a_swarm_make_tasks_hears_of_them",
 );
-const WRITTEN: Proof =
+const WRITTEN: FlagProof =
     Test("tests/plugins/events.rs", "the_plugin_that_is_written_works_in_both_languages_and_for_each_user");
-const INSTALLED: Proof = Test(
+const INSTALLED: FlagProof = Test(
     "tests/plugins/events.rs",
     "an_installation_asks_first_refuses_a_second_one_and_keeps_the_state_of_one_that_is_replaced",
 );
-const RESUMED: Proof = Test(
+const RESUMED: FlagProof = Test(
     "tests/plugins/events.rs",
     "a_plugin_that_fails_waits_is_paused_and_named_and_goes_on_when_it_is_resumed",
 );
 
-const OPENED: Proof =
+const OPENED: FlagProof =
     Test("tests/dashboard/session.rs", "open_starts_the_browser_that_is_named_with_a_link_for_its_user");
-const OF_TENANT: Proof = Test("tests/dashboard/session.rs", "the_session_of_a_tenant_sees_that_tenant_alone");
-const REVOKED: Proof = Test(
+const OF_TENANT: FlagProof =
+    Test("tests/dashboard/session.rs", "the_session_of_a_tenant_sees_that_tenant_alone");
+const REVOKED: FlagProof = Test(
     "tests/dashboard/session.rs",
     "a_session_that_is_revoked_ends_with_its_streams_and_makes_no_links_itself",
 );

@@ -1,6 +1,6 @@
 //! What the flags change by which several tasks are meant, and those of `tenant edit`.
 
-use super::table::Proof::Lines;
+use super::table::FlagProof::Lines;
 use super::table::Row;
 
 /// The rows of a verb that takes tasks by what they have in common. There are tasks in the status, and none of them has failed.

@@ -1,57 +1,58 @@
 //! What each flag of the verbs of every day changes.
 
-use super::table::Proof::{self, Lines, Test};
+use super::table::FlagProof::{self, Lines, Test};
 use super::table::Row;
 
-const FOLLOW: Proof =
+const FOLLOW: FlagProof =
     Test("tests/following.rs", "a_log_is_shown_whole_or_its_tail_and_can_be_followed_to_the_end_of_the_run");
-const LOGS: Proof =
+const LOGS: FlagProof =
     Test("tests/daily.rs", "logs_of_several_tasks_say_who_wrote_each_line_and_end_as_their_runs_do");
 const RUN: &str = "run -d true";
-const WAIT: Proof = Test("tests/daily.rs", "run_detached_prints_the_id_and_wait_ends_as_the_task_does");
+const WAIT: FlagProof = Test("tests/daily.rs", "run_detached_prints_the_id_and_wait_ends_as_the_task_does");
 
-const KILL: Proof =
+const KILL: FlagProof =
     Test("tests/cancelled.rs", "a_killed_worker_is_gone_at_once_with_all_that_it_has_started");
-const TREE: Proof = Test("tests/health.rs", "status_shows_the_processes_of_a_worker_and_its_title");
-const VERBOSE: Proof = Test("tests/health.rs", "the_layers_of_a_sandbox_are_shown_where_they_are_asked_for");
+const TREE: FlagProof = Test("tests/health.rs", "status_shows_the_processes_of_a_worker_and_its_title");
+const VERBOSE: FlagProof =
+    Test("tests/health.rs", "the_layers_of_a_sandbox_are_shown_where_they_are_asked_for");
 
-const FORGET: Proof = Test(
+const FORGET: FlagProof = Test(
     "tests/logins.rs",
     "a_login_is_copied_into_each_run_of_its_profile_and_tenant_and_no_run_changes_it",
 );
-const PROFILE: Proof =
+const PROFILE: FlagProof =
     Test("tests/profiles.rs", "a_profile_is_created_with_all_that_is_said_shown_exported_and_removed");
-const UNITS: Proof =
+const UNITS: FlagProof =
     Test("tests/service.rs", "the_units_are_printed_for_anybody_and_installed_by_root_alone");
-const HOST: Proof =
+const HOST: FlagProof =
     Test("tests/breakers.rs", "a_tenant_whose_every_start_dies_starts_nothing_and_no_other_waits_for_it");
-const GET: Proof = Test("tests/daily.rs", "an_attached_file_is_copied_out_and_replaces_none");
+const GET: FlagProof = Test("tests/daily.rs", "an_attached_file_is_copied_out_and_replaces_none");
 
-const ORDERED: Proof = Test(
+const ORDERED: FlagProof = Test(
     "tests/health.rs",
     "status_shows_what_workers_said_last_and_those_that_are_asked_for_in_their_order",
 );
-const STATIC: Proof = Test("tests/help.rs", "completions_and_manual_pages_cover_every_verb");
-const TOP: Proof = Test("tests/top.rs", "the_list_is_narrow_from_the_start_where_that_is_asked_for");
+const STATIC: FlagProof = Test("tests/help.rs", "completions_and_manual_pages_cover_every_verb");
+const TOP: FlagProof = Test("tests/top.rs", "the_list_is_narrow_from_the_start_where_that_is_asked_for");
 
-const FLEET: Proof = Test("tests/fleet.rs", "what_is_chosen_and_said_decides_what_is_created");
+const FLEET: FlagProof = Test("tests/fleet.rs", "what_is_chosen_and_said_decides_what_is_created");
 
-const TENANT: Proof =
+const TENANT: FlagProof =
     Test("tests/tenants.rs", "a_tenant_is_created_with_all_that_is_said_shown_edited_and_removed");
-const GROUND: Proof = Test(
+const GROUND: FlagProof = Test(
     "tests/tenants.rs",
     "a_directory_that_is_a_link_or_somebody_elses_is_refused_and_no_user_is_made_unasked",
 );
-const EXPORT: Proof =
+const EXPORT: FlagProof =
     Test("tests/tenants.rs", "a_tenant_is_exported_whole_and_alone_and_read_into_another_board");
-const POOLS: Proof =
+const POOLS: FlagProof =
     Test("tests/edits.rs", "pools_of_a_task_come_and_go_and_one_that_is_not_configured_is_a_warning");
 
-const TYPE: Proof =
+const TYPE: FlagProof =
     Test("tests/terminals.rs", "keys_are_typed_by_a_command_and_refused_where_there_is_no_terminal");
 
-const FORK: Proof = Test("tests/forks.rs", "a_fork_knows_what_its_origin_knew_and_leaves_that_as_it_was");
-const FORKED: Proof = Test("tests/forks.rs", "what_cannot_be_forked_is_refused_with_what_to_do");
+const FORK: FlagProof = Test("tests/forks.rs", "a_fork_knows_what_its_origin_knew_and_leaves_that_as_it_was");
+const FORKED: FlagProof = Test("tests/forks.rs", "what_cannot_be_forked_is_refused_with_what_to_do");
 
 pub(super) const DAILY: &[Row] = &[
     ("type", "enter", TYPE),

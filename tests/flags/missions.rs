@@ -1,17 +1,17 @@
 //! What each flag of the verbs of missions changes.
 
-use super::table::Proof::{self, Lines, Test};
+use super::table::FlagProof::{self, Lines, Test};
 use super::table::Row;
 
-const LIMITS: Proof = Test(
+const LIMITS: FlagProof = Test(
     "tests/missions.rs",
     "a_runaway_stops_at_the_limit_of_its_own_mission_with_a_question_that_a_number_answers",
 );
-const PAUSE: Proof =
+const PAUSE: FlagProof =
     Test("tests/missions.rs", "a_paused_mission_starts_nothing_and_a_cancelled_one_leaves_no_process");
-const SPEND: Proof =
+const SPEND: FlagProof =
     Test("tests/missions.rs", "a_mission_stops_at_the_cent_and_the_ledger_says_who_has_spent_it");
-const APPROVAL: Proof = Test(
+const APPROVAL: FlagProof = Test(
     "tests/missions.rs",
     "a_worker_that_asks_for_an_approval_waits_for_it_and_its_next_run_reads_who_gave_it",
 );

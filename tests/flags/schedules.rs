@@ -1,11 +1,11 @@
 //! What each flag of `schedules` changes.
 
-use super::table::Proof::{self, Test};
+use super::table::FlagProof::{self, Test};
 use super::table::Row;
 
-const ADDED: Proof =
+const ADDED: FlagProof =
     Test("tests/schedules.rs", "a_schedule_is_added_with_all_that_is_said_and_shown_paused_run_and_removed");
-const FILES: Proof = Test("tests/schedules.rs", "a_schedule_is_added_changed_and_imported_from_files");
+const FILES: FlagProof = Test("tests/schedules.rs", "a_schedule_is_added_changed_and_imported_from_files");
 
 pub(super) const SCHEDULES: &[Row] = &[
     ("schedules add", "assignee", ADDED),

@@ -2,29 +2,29 @@
 
 /// How a flag is shown to change something.
 #[derive(Clone, Copy)]
-pub(super) enum Proof {
+pub(super) enum FlagProof {
     /// Two command lines over equal boards, of which only the second has the flag, or has another value of it.
     Lines(&'static str, &'static str),
     /// A test of another file, which needs a daemon or time: file and name.
     Test(&'static str, &'static str),
 }
 
-use Proof::{Lines, Test};
+use FlagProof::{Lines, Test};
 
 /// A verb, the flags, and what shows each.
-pub(super) type Row = (&'static str, &'static str, Proof);
+pub(super) type Row = (&'static str, &'static str, FlagProof);
 
 const DONE: &str = "complete {ready}";
 const NEW: &str = "create x";
 const SUB: &str = "notify-subscribe {ready} --platform p --chat-id 1";
 const SWARM: &str = "swarm g --worker a --verifier b --synthesizer c";
-const DAEMON: Proof = Test("tests/parity/watching.rs", "daemon");
-const PROFILE: Proof =
+const DAEMON: FlagProof = Test("tests/parity/watching.rs", "daemon");
+const PROFILE: FlagProof =
     Test("tests/profiles.rs", "a_profile_is_created_with_all_that_is_said_shown_exported_and_removed");
-const COMMIT: Proof =
+const COMMIT: FlagProof =
     Test("tests/commits.rs", "the_handling_of_uncommitted_changes_is_kept_wherever_a_task_is_described");
-const INERT: Proof =
-    Test("supervisor/src/cli/inert.rs", "every_flag_that_changes_nothing_is_warned_of_and_no_other");
+const INERT: FlagProof =
+    Test("supervisor/src/cli/ignored_flags.rs", "every_flag_that_changes_nothing_is_warned_of_and_no_other");
 
 pub(super) const TABLE: &[Row] = &[
     // Of every verb.
@@ -406,6 +406,14 @@ pub(super) const TABLE: &[Row] = &[
         Test("tests/pages.rs", "assignees_come_in_pages_and_stats_say_that_there_are_more"),
     ),
     ("assignees", "page", Lines("assignees --json", "assignees --json --page")),
+    (
+        "restore",
+        "accept-rows",
+        Test(
+            "tests/transfer.rs",
+            "a_backup_with_rows_that_no_board_has_is_not_restored_and_doctor_names_such_rows",
+        ),
+    ),
     ("runs", "cursor", Test("tests/pages.rs", "the_runs_of_a_task_come_in_pages")),
     ("runs", "limit", Test("tests/pages.rs", "the_runs_of_a_task_come_in_pages")),
     ("runs", "page", Lines("runs {done} --json", "runs {done} --json --page")),

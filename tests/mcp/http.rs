@@ -10,7 +10,7 @@ use super::stdio::OF_A_WORKER;
 use super::versions::meta;
 use crate::doors::{as_worker, first_socket, idle_worker, operator, workers_door};
 use crate::harness::Fleet;
-use crate::http::{Answer, Http};
+use crate::http::{Http, HttpAnswer};
 use crate::worker::Worker;
 
 fn accepting(door: &Http) -> Http {
@@ -18,7 +18,7 @@ fn accepting(door: &Http) -> Http {
 }
 
 /// Sends a message and returns the answer.
-fn sent(door: &Http, method: &str, params: &Value) -> Answer {
+fn sent(door: &Http, method: &str, params: &Value) -> HttpAnswer {
     let message = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
     accepting(door).post("/mcp", &message)
 }

@@ -20,14 +20,14 @@ enum Tls {
 }
 
 /// What a mail server was told: each line, after `TLS` those that came encrypted.
-type Told = Arc<Mutex<Vec<String>>>;
+type ReceivedLines = Arc<Mutex<Vec<String>>>;
 
 /// The address at which mail servers are played: to the host itself mail would go in the clear.
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
 struct MailServer {
     port: u16,
-    told: Told,
+    told: ReceivedLines,
     ca: PathBuf,
 }
 
@@ -38,7 +38,7 @@ impl MailServer {
         fleet.give(&ca);
         let listener = TcpListener::bind((ADDRESS, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let told = Told::default();
+        let told = ReceivedLines::default();
         let noted = Arc::clone(&told);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -49,12 +49,17 @@ impl MailServer {
         MailServer { port, told, ca }
     }
 
-    fn told(&self) -> Vec<String> {
+    fn received(&self) -> Vec<String> {
         self.told.lock().unwrap().clone()
     }
 }
 
-fn serve(mut stream: TcpStream, tls: Tls, config: &Arc<ServerConfig>, told: &Told) -> std::io::Result<()> {
+fn serve(
+    mut stream: TcpStream,
+    tls: Tls,
+    config: &Arc<ServerConfig>,
+    told: &ReceivedLines,
+) -> std::io::Result<()> {
     let secured = |stream| StreamOwned::new(ServerConnection::new(Arc::clone(config)).unwrap(), stream);
     if tls == Tls::Wrapped {
         return converse(&mut secured(stream), false, true, told);
@@ -69,7 +74,7 @@ fn converse(
     stream: &mut (impl Read + Write),
     offers: bool,
     greets: bool,
-    told: &Told,
+    told: &ReceivedLines,
 ) -> std::io::Result<()> {
     if greets {
         stream.write_all(b"220 played\r\n")?;
@@ -125,14 +130,14 @@ fn mail_goes_over_tls_and_starttls_to_a_server_that_proves_who_it_is() {
         let error =
             fleet.eventually("it was tried", || outbox(&fleet)[0]["last_error"].as_str().map(str::to_owned));
         assert!(error.to_lowercase().contains("certificate"), "{scheme}: {error}");
-        let told = server.told();
+        let told = server.received();
         assert!(!told.iter().any(|line| line.starts_with("AUTH") || line.starts_with("MAIL")), "{told:?}");
 
         mail(&fleet, scheme, &server, true);
         fleet.cli(["service", "reload"]).ok();
         fleet.eventually("it has come", || outbox(&fleet).is_empty().then_some(()));
 
-        let told = server.told();
+        let told = server.received();
         let at = |text: &str| told.iter().rposition(|line| line.starts_with(text));
         assert!(at("Subject: ").is_some() && at("AUTH PLAIN ").is_some(), "{told:?}");
         if tls == Tls::Upgraded {
@@ -151,7 +156,7 @@ fn a_mail_server_without_starttls_gets_neither_password_nor_message() {
 
     fleet.eventually("it was tried", || outbox(&fleet)[0]["last_error"].as_str().map(drop));
 
-    let told = server.told();
+    let told = server.received();
     assert!(!told.iter().any(|line| line.starts_with("AUTH") || line.starts_with("MAIL")), "{told:?}");
 }
 

@@ -4,12 +4,12 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::played::{Answer, OK, Played};
+use super::played::{OK, Played, PlayedAnswer};
 use super::{done, outbox, secret};
 use crate::harness::Fleet;
 use crate::http::free_port;
 
-const DOWN: Answer = ("500 Internal Server Error", "", "");
+const DOWN: PlayedAnswer = ("500 Internal Server Error", "", "");
 
 /// A fleet that notifies over a webhook at a port.
 pub(super) fn told_at(port: u16, more: &str) -> Fleet {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::played::{Answer, OK, Played};
+use super::played::{OK, Played, PlayedAnswer};
 use super::{done, outbox, secret};
 use crate::harness::Fleet;
 use crate::http::free_port;
@@ -29,7 +29,7 @@ fn later(moment: SystemTime, by: Duration) -> u64 {
 
 #[test]
 fn nothing_is_sent_over_a_channel_before_the_pause_is_over_that_its_service_asks_for() {
-    let telegram: Answer = (
+    let telegram: PlayedAnswer = (
         "429 Too Many Requests",
         "",
         "{\"ok\":false,\"error_code\":429,\"description\":\"Too Many Requests\",\"parameters\":{\"retry_after\":3600}}",

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 /// A request as it came.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedPost {
     /// When it came.
     pub(crate) at: SystemTime,
     pub(crate) path: String,
@@ -20,7 +20,7 @@ pub(crate) struct Asked {
     pub(crate) text: String,
 }
 
-impl Asked {
+impl ReceivedPost {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_default()
     }
@@ -31,31 +31,35 @@ impl Asked {
 }
 
 /// An answer: the status line, further headers, the body.
-pub(crate) type Answer = (&'static str, &'static str, &'static str);
+pub(crate) type PlayedAnswer = (&'static str, &'static str, &'static str);
 
 /// All is well.
-pub(crate) const OK: Answer = ("200 OK", "", "{\"ok\":true}");
+pub(crate) const OK: PlayedAnswer = ("200 OK", "", "{\"ok\":true}");
 
 /// What answers: the request, and how many came before it.
-type Play = dyn Fn(&Asked, usize) -> Answer + Send + Sync;
+type Play = dyn Fn(&ReceivedPost, usize) -> PlayedAnswer + Send + Sync;
 
 pub(crate) struct Played {
     pub(crate) port: u16,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedPost>>>,
     closed: Arc<AtomicBool>,
 }
 
 impl Played {
-    pub(crate) fn start(play: impl Fn(&Asked, usize) -> Answer + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(play: impl Fn(&ReceivedPost, usize) -> PlayedAnswer + Send + Sync + 'static) -> Self {
         Self::at(0, play)
     }
 
     /// The same at a port that a test knows.
-    pub(crate) fn at(port: u16, play: impl Fn(&Asked, usize) -> Answer + Send + Sync + 'static) -> Self {
+    pub(crate) fn at(
+        port: u16,
+        play: impl Fn(&ReceivedPost, usize) -> PlayedAnswer + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let (asked, closed) = (Arc::new(Mutex::default()), Arc::new(AtomicBool::new(false)));
-        let (noted, is_closed): (Arc<Mutex<Vec<Asked>>>, _) = (Arc::clone(&asked), Arc::clone(&closed));
+        let (noted, is_closed): (Arc<Mutex<Vec<ReceivedPost>>>, _) =
+            (Arc::clone(&asked), Arc::clone(&closed));
         let play: Arc<Play> = Arc::new(play);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -74,7 +78,7 @@ impl Played {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<ReceivedPost> {
         self.asked.lock().unwrap().clone()
     }
 }
@@ -86,7 +90,7 @@ impl Drop for Played {
     }
 }
 
-fn answer(stream: TcpStream, noted: &Mutex<Vec<Asked>>, play: &Play) -> std::io::Result<()> {
+fn answer(stream: TcpStream, noted: &Mutex<Vec<ReceivedPost>>, play: &Play) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
     let mut first = String::new();
     reader.read_line(&mut first)?;
@@ -100,7 +104,7 @@ fn answer(stream: TcpStream, noted: &Mutex<Vec<Asked>>, play: &Play) -> std::io:
         writeln!(head, "{}: {value}", name.to_lowercase()).unwrap();
     }
     let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
-    let mut asked = Asked { at: SystemTime::now(), path, head, text: String::new() };
+    let mut asked = ReceivedPost { at: SystemTime::now(), path, head, text: String::new() };
     let length = asked.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;

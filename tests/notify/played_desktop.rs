@@ -89,7 +89,7 @@ impl Drop for PlayedDesktop {
 }
 
 /// A message as it came.
-struct Asked {
+struct DesktopNotice {
     kind: u8,
     serial: u32,
     sender: String,
@@ -99,7 +99,7 @@ struct Asked {
     body: Vec<u8>,
 }
 
-fn receive(stream: &mut UnixStream) -> std::io::Result<Asked> {
+fn receive(stream: &mut UnixStream) -> std::io::Result<DesktopNotice> {
     let mut head = [0; 16];
     stream.read_exact(&mut head)?;
     let at = |at: usize, bytes: &[u8]| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
@@ -108,8 +108,14 @@ fn receive(stream: &mut UnixStream) -> std::io::Result<Asked> {
     stream.read_exact(&mut fields)?;
     let mut body = vec![0; length];
     stream.read_exact(&mut body)?;
-    let mut asked =
-        Asked { kind: head[1], serial, sender: String::new(), member: String::new(), answers: None, body };
+    let mut asked = DesktopNotice {
+        kind: head[1],
+        serial,
+        sender: String::new(),
+        member: String::new(),
+        answers: None,
+        body,
+    };
     let mut place = 0;
     while place < of_fields {
         let (code, signature) = (fields[place], fields[place + 2]);
@@ -138,7 +144,7 @@ fn receive(stream: &mut UnixStream) -> std::io::Result<Asked> {
 }
 
 /// Notify has the number of what is shown; who asks about the service gets four names, capabilities, or an empty description.
-fn answer(serial: u32, asked: &Asked) -> Vec<u8> {
+fn answer(serial: u32, asked: &DesktopNotice) -> Vec<u8> {
     let mut body = Vec::new();
     let signature = match asked.member.as_str() {
         "Notify" => {

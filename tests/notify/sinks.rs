@@ -9,7 +9,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-use super::played::{Answer, Asked, OK, Played, mail_server};
+use super::played::{OK, Played, PlayedAnswer, ReceivedPost, mail_server};
 use super::played_desktop::PlayedDesktop;
 use super::{done, outbox, secret};
 use crate::harness::{Fleet, Output, skip};
@@ -19,7 +19,7 @@ use crate::http::free_port;
 const TITLE: &str = "@everyone <!here> **b** <script>x</script> [a](http://e) \u{202e}gnp";
 
 /// The part of an answer with which each service says that it has had too much.
-fn play(asked: &Asked, _: usize, seen: &mut Vec<String>) -> Answer {
+fn play(asked: &ReceivedPost, _: usize, seen: &mut Vec<String>) -> PlayedAnswer {
     let service = asked.path.split('/').nth(1).unwrap_or_default().to_owned();
     let is_first = !seen.contains(&service);
     seen.push(service.clone());
@@ -76,7 +76,7 @@ fn each_chat_service_gets_a_hostile_title_as_plain_text_after_it_has_had_too_muc
     fleet.eventually("all have come", || outbox(&fleet).is_empty().then_some(()));
 
     let last = |name: &str| {
-        let all: Vec<Asked> =
+        let all: Vec<ReceivedPost> =
             played.asked().into_iter().filter(|asked| asked.path.starts_with(&format!("/{name}"))).collect();
         assert_eq!(all.len(), 2, "{name}: refused once, then taken");
         assert_eq!(all[0].text, all[1].text, "{name}");

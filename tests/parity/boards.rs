@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Desk, assert_has};
+use super::{TypedRoot, assert_has};
 
-pub(super) fn walk(desk: &Desk) {
+pub(super) fn walk(desk: &TypedRoot) {
     assert!(desk.ok("init").starts_with("Board default is ready"));
     let made = "boards create releases --name 'Our releases' --description 'what ships' --icon R --color '#fff' \
                 --default-workdir /srv/r --switch";
@@ -46,7 +46,7 @@ pub(super) fn walk(desk: &Desk) {
 
 #[test]
 fn work_on_a_board_is_where_the_board_says() {
-    let desk = Desk::new();
+    let desk = TypedRoot::new();
     let repository = desk.fleet.home().join("repo");
     let mut git = std::process::Command::new("git");
     desk.fleet.dress(&mut git);

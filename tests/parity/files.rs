@@ -1,8 +1,8 @@
 //! Files of tasks: `attach`, `attachments`, `attach-rm`.
 
-use super::{Desk, assert_has};
+use super::{TypedRoot, assert_has};
 
-pub(super) fn walk(desk: &Desk) {
+pub(super) fn walk(desk: &TypedRoot) {
     let task = desk.task("--triage");
     let path = desk.fleet.home().join("x1");
     std::fs::write(&path, "abc").unwrap();

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Desk, assert_has};
+use super::{TypedRoot, assert_has};
 
-pub(super) fn walk(desk: &Desk) {
+pub(super) fn walk(desk: &TypedRoot) {
     hands(desk);
     links(desk);
     claims(desk);
@@ -15,7 +15,7 @@ pub(super) fn walk(desk: &Desk) {
     chats(desk);
 }
 
-fn hands(desk: &Desk) {
+fn hands(desk: &TypedRoot) {
     let task = desk.task("");
     desk.ok(&format!("assign {task} ann"));
     assert_eq!(desk.now(&task)["assignee"], "ann");
@@ -34,7 +34,7 @@ fn hands(desk: &Desk) {
     assert_has(&desk.now(&task), &json!({"assignee": "bob", "status": "ready"}));
 }
 
-fn links(desk: &Desk) {
+fn links(desk: &TypedRoot) {
     let [parent, child] = [desk.task(""), desk.task("")];
     desk.ok(&format!("link {parent} {child}"));
     assert_eq!(desk.status(&child), "todo");
@@ -42,7 +42,7 @@ fn links(desk: &Desk) {
     assert_eq!(desk.status(&child), "ready");
 }
 
-fn claims(desk: &Desk) {
+fn claims(desk: &TypedRoot) {
     let task = desk.task("--assignee ann");
     let said = desk.ok(&format!("claim {task} --ttl 600"));
     assert!(said.starts_with(&format!("Claimed {task}")) && said.contains("\nWorkspace: "), "{said}");
@@ -65,7 +65,7 @@ fn claims(desk: &Desk) {
     assert!((899..=901).contains(&lease), "{lease}");
 }
 
-fn comments(desk: &Desk) {
+fn comments(desk: &TypedRoot) {
     let task = desk.task("");
     desk.ok(&format!("comment {task} several words --author zoe"));
     desk.ok(&format!("comment {task} '{}' --max-len 50", "long ".repeat(40)));
@@ -75,7 +75,7 @@ fn comments(desk: &Desk) {
     assert!(cut.chars().count() <= 50 && cut.ends_with("[cut to 50 characters by --max-len]"), "{cut}");
 }
 
-fn waits(desk: &Desk) {
+fn waits(desk: &TypedRoot) {
     let [a, b, c] = [desk.task(""), desk.task(""), desk.task("")];
     desk.ok(&format!("block {a} which one --ids {b} {c}"));
     for task in [&a, &b, &c] {
@@ -105,7 +105,7 @@ fn waits(desk: &Desk) {
     assert_has(&desk.now(&a), &json!({"status": "ready", "not_before": null}));
 }
 
-fn promotions(desk: &Desk) {
+fn promotions(desk: &TypedRoot) {
     let parent = desk.task("");
     let child = desk.task(&format!("--parent {parent}"));
     let plan = desk.json(&format!("promote {child} --force --dry-run"));
@@ -128,7 +128,7 @@ fn promotions(desk: &Desk) {
     assert!(each[2]["error"].as_str().unwrap().contains(nowhere), "{each}");
 }
 
-fn endings(desk: &Desk) {
+fn endings(desk: &TypedRoot) {
     let task = desk.task("");
     desk.ok(&format!("complete {task} --result short --summary 'was easy' --metadata '{{\"n\":1}}'"));
     let shown = desk.json(&format!("show {task}"));
@@ -146,7 +146,7 @@ fn endings(desk: &Desk) {
     desk.run(&format!("show {b}")).refused(3, "no such task");
 }
 
-fn chats(desk: &Desk) {
+fn chats(desk: &TypedRoot) {
     let task = desk.task("");
     // The ids of groups are negative numbers on some platforms.
     let chat = "--platform telegram --chat-id -100123";

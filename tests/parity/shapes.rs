@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Desk, id};
+use super::{TypedRoot, id};
 
 /// The type of a key's value; the second of a pair of columns. A question mark behind it allows null.
 type Keys = &'static str;
@@ -63,7 +63,7 @@ fn assert_shape(value: &Value, keys: Keys, filled: Filled) {
 }
 
 /// A task that has everything a task can have, and its run.
-fn full(desk: &Desk) -> String {
+fn full(desk: &TypedRoot) -> String {
     let made = desk.json(
         "create full --body 'echo done' --assignee shell --tenant acme --priority 2 --project p1 --branch topic \
          --created-by bob --skill git --max-retries 3 --session s1 --workflow-template-id w1 --step-key build",
@@ -79,7 +79,7 @@ fn full(desk: &Desk) -> String {
 
 #[test]
 fn a_task_and_all_that_belongs_to_it_have_the_keys_of_the_other_board() {
-    let desk = Desk::new();
+    let desk = TypedRoot::new();
     let task = full(&desk);
     let bare = desk.json("create bare --tenant acme");
     assert_shape(&bare, TASK, Filled::Some);
@@ -111,7 +111,7 @@ fn a_task_and_all_that_belongs_to_it_have_the_keys_of_the_other_board() {
 
 #[test]
 fn counts_have_the_keys_of_the_other_board_and_no_zeros() {
-    let desk = Desk::new();
+    let desk = TypedRoot::new();
     let task = desk.task("--assignee ann");
     let moved = desk.task("--assignee ann");
     desk.ok(&format!("complete {moved}"));
@@ -135,7 +135,7 @@ fn counts_have_the_keys_of_the_other_board_and_no_zeros() {
 
 #[test]
 fn a_plan_names_whose_profile_is_full_as_the_other_board_does() {
-    let desk = Desk::new();
+    let desk = TypedRoot::new();
     desk.fleet.configure("[limits]\nper_profile = 1\n");
     let [first, second] = [0, 1].map(|_| desk.task("--assignee shell --body true"));
 
@@ -154,7 +154,7 @@ fn a_plan_names_whose_profile_is_full_as_the_other_board_does() {
 
 #[test]
 fn files_and_what_is_wrong_have_the_keys_of_the_other_board() {
-    let desk = Desk::new();
+    let desk = TypedRoot::new();
     let task = desk.task("--assignee ann");
     let path = desk.fleet.home().join("a");
     std::fs::write(&path, "abc").unwrap();
@@ -180,7 +180,7 @@ fn files_and_what_is_wrong_have_the_keys_of_the_other_board() {
 
 #[test]
 fn what_is_made_of_several_pieces_has_the_keys_of_the_other_board() {
-    let desk = Desk::new();
+    let desk = TypedRoot::new();
     assert_shape(&desk.json("swarm goal --worker a --verifier b --synthesizer c"), SWARM, Filled::All);
     let task = desk.task("--triage");
     assert_shape(&desk.json(&format!("promote {task} 'good idea'")), PROMOTION, Filled::Some);

@@ -1,6 +1,6 @@
 //! The whole surface in one table, and a walk that leaves none of it out.
 
-use super::{Desk, boards, files, moves, tasks, watching};
+use super::{TypedRoot, boards, files, moves, tasks, watching};
 
 /// Each verb with its flags, as `hermes kanban <verb> --help` lists them. Values and positional words are what the walk
 /// gives them.
@@ -68,7 +68,7 @@ const SURFACE: &[(&str, &str)] = &[
 
 #[test]
 fn every_verb_and_flag_is_understood_and_does_what_it_says() {
-    let desk = Desk::new();
+    let desk = TypedRoot::new();
     tasks::walk(&desk);
     moves::walk(&desk);
     files::walk(&desk);
@@ -87,7 +87,7 @@ fn every_verb_and_flag_is_understood_and_does_what_it_says() {
 
 #[test]
 fn the_other_programs_name_may_stay_in_front() {
-    let desk = Desk::new();
+    let desk = TypedRoot::new();
     desk.ok("kanban create 'as ever'");
     assert_eq!(desk.json("kanban --board default list")[0]["title"], "as ever");
 }

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Desk, assert_has, id};
+use super::{TypedRoot, assert_has, id};
 use crate::harness::{Fleet, User};
 
-pub(super) fn walk(desk: &Desk) {
+pub(super) fn walk(desk: &TypedRoot) {
     create(desk);
     list(desk);
     swarm(desk);
@@ -18,7 +18,7 @@ pub(super) fn walk(desk: &Desk) {
     edit(desk);
 }
 
-fn create(desk: &Desk) {
+fn create(desk: &TypedRoot) {
     let parent = desk.task("--tenant acme");
     let line = format!(
         "create 'all of it' --body 'the body' --assignee ann --parent {parent} --workspace scratch --branch topic \
@@ -56,7 +56,7 @@ fn create(desk: &Desk) {
     assert_eq!(made["workspace_kind"], "dir");
 }
 
-fn list(desk: &Desk) {
+fn list(desk: &TypedRoot) {
     let me = desk.json("create 'by me'")["created_by"].as_str().unwrap().to_owned();
     let mine = desk.task(&format!("--assignee {me} --tenant lists --priority 5"));
     let old =
@@ -98,7 +98,7 @@ fn list(desk: &Desk) {
     }
 }
 
-fn swarm(desk: &Desk) {
+fn swarm(desk: &TypedRoot) {
     let line = "swarm 'which database?' --worker ann --worker 'bob:look at prices:web,charts' --verifier vera \
                 --synthesizer sid --tenant swarms --priority 4 --created-by carol --idempotency-key sw1";
     let made = desk.json(line);
@@ -127,7 +127,7 @@ fn swarm(desk: &Desk) {
     desk.run("swarm 'no workers' --verifier v --synthesizer s").refused(2, "--worker");
 }
 
-fn edit(desk: &Desk) {
+fn edit(desk: &TypedRoot) {
     let task = desk.task("");
     desk.ok(&format!("complete {task} --summary first"));
     desk.ok(&format!("edit {task} --result 'in 2.1' --summary second --metadata '{{\"n\":1}}'"));
@@ -139,7 +139,7 @@ fn edit(desk: &Desk) {
 
 #[test]
 fn a_list_is_an_array_unless_pages_are_asked_for_and_pages_leave_nothing_out() {
-    let desk = Desk::new();
+    let desk = TypedRoot::new();
     let mut made: Vec<String> = (0..5).map(|_| desk.task("")).collect();
     made.sort();
     for order in ["created", "created-desc", "title", "updated", "priority"] {

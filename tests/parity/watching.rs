@@ -5,9 +5,9 @@ use std::process::Stdio;
 
 use serde_json::json;
 
-use super::{Desk, id};
+use super::{TypedRoot, id};
 
-pub(super) fn walk(desk: &Desk) {
+pub(super) fn walk(desk: &TypedRoot) {
     let task = id(&desk.json("create hello --assignee shell --body 'echo hello'"));
     let broken = id(&desk.json("create broken --assignee shell --body false"));
     let plan = desk.json("dispatch --dry-run");
@@ -54,7 +54,7 @@ pub(super) fn walk(desk: &Desk) {
 }
 
 /// The first line of a command that goes on until it is ended.
-fn first_line(desk: &Desk, line: &str) -> String {
+fn first_line(desk: &TypedRoot, line: &str) -> String {
     let mut command = desk.fleet.command(desk.note(line));
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut first = String::new();
@@ -64,7 +64,7 @@ fn first_line(desk: &Desk, line: &str) -> String {
     first
 }
 
-fn daemon(desk: &Desk) {
+fn daemon(desk: &TypedRoot) {
     let fleet = &desk.fleet;
     let pidfile = fleet.home().join("daemon.pid");
     let line = format!(

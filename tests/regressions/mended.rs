@@ -153,7 +153,7 @@ const TABLE: &[Row] = &[
             "tests/survivors.rs::where_nothing_holds_them_together_survivors_are_shown_and_ended_before_the_task_runs_again",
             "tests/survivors.rs::every_stop_of_a_daemon_with_survivors_ends",
             "tests/stop.rs::a_stop_looks_for_survivors_without_a_configuration_that_can_be_used",
-            "supervisor/daemon/src/owner/room.rs::a_run_of_which_nobody_knows_whether_it_lives_keeps_its_place_and_takes_no_slot",
+            "supervisor/daemon/src/owner/capacity.rs::a_run_of_which_nobody_knows_whether_it_lives_keeps_its_place_and_takes_no_slot",
         ],
     ),
     (
@@ -202,7 +202,7 @@ const TABLE: &[Row] = &[
         "a run that ended while no daemon was there carries the time of its discovery",
         &[
             "kernel/src/board/schedule_tests.rs::a_run_that_ended_before_the_board_was_told_has_its_own_end_and_its_pause_counts_from_then",
-            "supervisor/daemon/src/run/traces.rs::the_end_of_a_run_is_that_of_its_record_also_where_the_clock_was_set_meanwhile",
+            "supervisor/daemon/src/run/evidence_of_life.rs::the_end_of_a_run_is_that_of_its_record_also_where_the_clock_was_set_meanwhile",
         ],
     ),
     (
@@ -321,7 +321,7 @@ const TABLE: &[Row] = &[
             "tests/flags.rs::the_flags_of_verbs_from_c_to_d_change_what_is_seen",
             "tests/flags.rs::the_flags_of_verbs_from_e_to_m_change_what_is_seen",
             "tests/flags.rs::the_flags_of_verbs_from_n_to_z_change_what_is_seen",
-            "supervisor/src/cli/inert.rs::every_flag_that_changes_nothing_is_warned_of_and_no_other",
+            "supervisor/src/cli/ignored_flags.rs::every_flag_that_changes_nothing_is_warned_of_and_no_other",
         ],
     ),
     (
@@ -335,7 +335,7 @@ const TABLE: &[Row] = &[
         "a worker that is taken over keeps a port that is gone",
         &[
             "tests/loopback.rs::a_worker_that_the_next_daemon_takes_over_tells_the_board_over_loopback_that_it_is_done",
-            "supervisor/api/src/doors/bind.rs::the_next_daemon_has_the_port_of_the_last_one_unless_somebody_else_has_it",
+            "supervisor/api/src/listeners/bind.rs::the_next_daemon_has_the_port_of_the_last_one_unless_somebody_else_has_it",
         ],
     ),
     (

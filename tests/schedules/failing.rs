@@ -106,6 +106,40 @@ fn a_schedule_that_makes_nothing_for_a_blocked_task_is_named_until_the_task_is_o
     let task = told["stuck_schedules"][0]["task"].as_str().unwrap().to_owned();
     let found = fleet.json(["diagnostics"]).to_string();
     assert!(found.contains("schedule_stuck") && found.contains(&task), "{found}");
+    assert!(found.contains(&format!("supervisor unblock {task}")), "{found}");
     fleet.cli(["schedules", "pause", "stuck"]).ok();
     assert_eq!(fleet.cli(["status"]).code, 0, "its ticks are left out by a person");
+}
+
+#[test]
+fn a_command_that_the_board_has_kept_from_another_release_reads_no_file_at_its_tick() {
+    let fleet = Fleet::offline();
+    let dir = fleet.home().join("fleet");
+    fs::create_dir_all(dir.join("acct")).unwrap();
+    let key = fleet.home().join("key");
+    fs::write(&key, "a secret of the daemon's user").unwrap();
+    for path in [&dir, &dir.join("acct"), &key] {
+        fleet.give(path);
+    }
+    let command = format!("dispatch-fleet shell {}", dir.display());
+    fleet.cli(["schedules", "add", "kept", "--every", "1s", "--command", &command]).ok();
+    // The file is edited by hand; a board of an earlier release has its command, and keeps it.
+    let reading = format!("{command} --body-file {}", key.display());
+    let text = format!("every = \"1s\"\ncommand = \"{reading}\"\n");
+    fs::write(fleet.root().join("schedules.d/kept.toml"), text).unwrap();
+    let words = ["dispatch-fleet", "--tick", "{tick}", "shell", dir.to_str().unwrap(), "--body-file"];
+    let words = json!([&words[..], &[key.to_str().unwrap()]].concat()).to_string();
+    let board = rusqlite::Connection::open(fleet.root().join("boards/default/board.db")).unwrap();
+    let change = "UPDATE schedules SET spec = json_set(spec, '$.command', json(?1))";
+    assert_eq!(board.execute(change, [words]).unwrap(), 1);
+    board.close().unwrap();
+
+    fleet.start();
+
+    let failed = fleet.eventually("status names the failed tick", || {
+        let status = fleet.cli(["status"]).stdout;
+        status.contains("the latest tick of the schedule kept failed").then_some(status)
+    });
+    assert!(failed.contains("kept: its latest tick failed: a tick reads no file"), "{failed}");
+    assert_eq!(fleet.json(["list"]), json!([]), "it makes no task");
 }

@@ -11,7 +11,7 @@ use crate::harness::Fleet;
 const STUBBORN: &str = "trap 'sleep 0.5; exit 0' TERM; while :; do sleep 0.05; done";
 
 /// The events of tasks in their order: the kind and the task.
-fn told(fleet: &Fleet) -> Vec<(String, String)> {
+fn events_in_order(fleet: &Fleet) -> Vec<(String, String)> {
     let events = fleet.json(["events", "--limit", "1000"]);
     let of = |event: &Value| {
         let task = event["task_id"].as_str()?.to_owned();
@@ -28,13 +28,13 @@ fn a_tick_that_replaces_begins_when_the_run_that_it_ends_has_ended() {
     );
     fs::write(fleet.home().join("beat.toml"), file).unwrap();
     fleet.cli(["schedules", "add", "beat", "--file", "beat.toml"]).ok();
-    let count = |kind: &str| told(&fleet).iter().filter(|(found, _)| found == kind).count();
+    let count = |kind: &str| events_in_order(&fleet).iter().filter(|(found, _)| found == kind).count();
 
     fleet.eventually("runs are replaced", || (count("claimed") > 3 && count("archived") > 2).then_some(()));
 
     fleet.cli(["schedules", "pause", "beat"]).ok();
     let mut at: BTreeMap<String, (usize, Option<usize>)> = BTreeMap::new();
-    for (place, (kind, task)) in told(&fleet).into_iter().enumerate() {
+    for (place, (kind, task)) in events_in_order(&fleet).into_iter().enumerate() {
         if kind == "claimed" {
             at.insert(task, (place, None));
         } else if kind == "archived"
@@ -46,7 +46,7 @@ fn a_tick_that_replaces_begins_when_the_run_that_it_ends_has_ended() {
     let mut runs: Vec<(usize, Option<usize>)> = at.into_values().collect();
     runs.sort_unstable();
     let is_beside = |pair: &[(usize, Option<usize>)]| pair[0].1.is_none_or(|end| end > pair[1].0);
-    assert!(runs.len() > 3 && !runs.windows(2).any(is_beside), "{:#?}", told(&fleet));
+    assert!(runs.len() > 3 && !runs.windows(2).any(is_beside), "{:#?}", events_in_order(&fleet));
     let ticked = fleet.json(["events", "--kind", "ticked", "--limit", "1000"]).to_string();
     assert!(ticked.contains("waits for the run of"), "a tick has waited for the end of a run: {ticked}");
 }

@@ -14,10 +14,10 @@ use nix::unistd::Pid;
 
 use super::evidence;
 use super::scripts::script;
-use super::setting::{Place, Setting};
+use super::setting::{Setting, SettingPlace};
 use crate::crash::{Chance, has_died};
 use crate::harness::{Fleet, User, binary};
-use crate::invariants::{Broken, Fault, faults, left_over};
+use crate::invariants::{Broken, BrokenInvariant, faults, left_over};
 use crate::journal::{Attempts, Journal, records};
 
 /// How many tasks may be open at once: some run, some wait.
@@ -60,11 +60,11 @@ impl Done {
 }
 
 /// What one fleet came to.
-pub(super) struct Seen {
+pub(super) struct SeenTask {
     pub(super) tasks: usize,
     pub(super) runs: usize,
     pub(super) done: Done,
-    pub(super) faults: Vec<Fault>,
+    pub(super) faults: Vec<BrokenInvariant>,
 }
 
 /// One fleet under attack. Its root is a small file system of its own where this user may mount one.
@@ -72,7 +72,7 @@ pub(super) struct Chaos {
     fleet: Fleet,
     journal: Journal,
     setting: Setting,
-    place: Option<Place>,
+    place: Option<SettingPlace>,
     is_small: bool,
     /// The disk has been full since the daemon was started, which may then have ended.
     was_full: bool,
@@ -81,7 +81,7 @@ pub(super) struct Chaos {
     stopped: Vec<(Instant, i32)>,
     clients: VecDeque<UnixStream>,
     done: Done,
-    faults: Vec<Fault>,
+    faults: Vec<BrokenInvariant>,
 }
 
 impl Chaos {
@@ -100,7 +100,7 @@ impl Chaos {
         let tasks = journal.dir().join("tasks");
         fs::create_dir(&tasks).unwrap();
         fs::set_permissions(&tasks, fs::Permissions::from_mode(0o777)).unwrap();
-        let place = Place::of(setting, &fleet);
+        let place = SettingPlace::of(setting, &fleet);
         let chaos = Chaos {
             fleet,
             journal,
@@ -140,7 +140,10 @@ impl Chaos {
         if has_died(&self.fleet) {
             let status = self.fleet.reap_daemon();
             if !self.was_full {
-                self.faults.push(Fault::new(Broken::Wrong, format!("the daemon ended by itself: {status}")));
+                self.faults.push(BrokenInvariant::new(
+                    Broken::Wrong,
+                    format!("the daemon ended by itself: {status}"),
+                ));
             }
             self.launch();
             self.was_full = false;
@@ -324,7 +327,7 @@ impl Chaos {
     }
 
     /// Disturbs nothing any more, waits for what is left, and looks at everything.
-    pub(super) fn rest(mut self) -> Seen {
+    pub(super) fn rest(mut self) -> SeenTask {
         self.go_on(Instant::now() + Duration::from_hours(1));
         self.clients.clear();
         self.fleet.kill_daemon();
@@ -333,19 +336,22 @@ impl Chaos {
         let mut found = std::mem::take(&mut self.faults);
         if !within(REST, || self.is_through()) {
             let status = self.fleet.cli(["status", "--json"]).stdout;
-            found.push(Fault::new(Broken::Lost, format!("tasks are not done after {REST:?}: {status}")));
+            found.push(BrokenInvariant::new(
+                Broken::Lost,
+                format!("tasks are not done after {REST:?}: {status}"),
+            ));
         }
-        let groups = Place::groups(self.place.as_ref(), &self.fleet);
+        let groups = SettingPlace::groups(self.place.as_ref(), &self.fleet);
         let groups = groups.filter(|_| self.setting.has_cgroups());
         if !within(REST / 4, || left_over(&self.fleet, groups.as_deref()).is_empty()) {
             let left = left_over(&self.fleet, groups.as_deref());
-            found.extend(left.into_iter().map(|one| Fault::new(Broken::LeftOver, one)));
+            found.extend(left.into_iter().map(|one| BrokenInvariant::new(Broken::LeftOver, one)));
         }
         found.extend(faults(&self.journal, &self.fleet, &self.tasks, Attempts::Many));
         let killed: BTreeSet<i64> = self.killed.values().flatten().copied().collect();
         found.extend(evidence::faults(&self.journal, &self.fleet, &killed));
         let seen =
-            Seen { tasks: self.tasks.len(), runs: self.journal.begun(), done: self.done, faults: found };
+            SeenTask { tasks: self.tasks.len(), runs: self.journal.begun(), done: self.done, faults: found };
         if !seen.faults.is_empty() {
             println!("--- daemon log of {}\n{}---", self.fleet.root().display(), self.fleet.log());
         }

@@ -75,7 +75,7 @@ impl Setting {
     }
 
     /// The command that becomes the daemon of a fleet in this setting, with its place for groups.
-    pub(super) fn daemon(self, fleet: &Fleet, place: Option<&Place>) -> Command {
+    pub(super) fn daemon(self, fleet: &Fleet, place: Option<&SettingPlace>) -> Command {
         let mut command = match (self, mount_of_cgroups()) {
             (Setting::RootWithout, Some(mount)) => {
                 let mut command = Command::new("unshare");
@@ -108,11 +108,11 @@ fn mount_of_cgroups() -> Option<PathBuf> {
 
 /// A group that an ordinary user may make groups in, as a service manager delegates it.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct SettingPlace {
     dir: PathBuf,
 }
 
-impl Place {
+impl SettingPlace {
     pub(super) fn of(setting: Setting, fleet: &Fleet) -> Option<Self> {
         let (Setting::UserWithCgroups, Some(id)) = (setting, setting.user().id()) else { return None };
         let name = format!("soak-{}", std::process::id());
@@ -123,11 +123,11 @@ impl Place {
         {
             chown(path, Some(id), Some(id)).unwrap();
         }
-        Some(Place { dir })
+        Some(SettingPlace { dir })
     }
 
     /// Where the daemon of a fleet keeps the groups of its runs.
-    pub(super) fn groups(place: Option<&Place>, fleet: &Fleet) -> Option<PathBuf> {
+    pub(super) fn groups(place: Option<&SettingPlace>, fleet: &Fleet) -> Option<PathBuf> {
         let usual = cgroup(&fleet.root())?;
         Some(match place {
             Some(place) => place.dir.join(usual.file_name()?),
@@ -136,7 +136,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for SettingPlace {
     fn drop(&mut self) {
         // The daemon has removed its own; what it left is a fault that was seen before.
         drop(fs::remove_dir(&self.dir));

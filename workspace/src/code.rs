@@ -1,12 +1,12 @@
-//! Defects of a workspace, in one word: for programs, which read no messages.
+//! Stable codes for the defects of workspaces and repositories, so that programs need not parse messages.
 
 use serde::{Deserialize, Serialize};
 
-/// A defect of a workspace.
+/// Defect of a workspace, a worktree or a repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Code {
-    /// The name of a workspace has a kind that does not exist.
+    /// The kind of the workspace is not `scratch`, `dir` or `worktree`.
     WorkspaceKindUnknown,
     /// A scratch workspace was named with a path.
     WorkspaceScratchPath,
@@ -14,11 +14,11 @@ pub enum Code {
     WorkspacePathEmpty,
     /// A path is not absolute.
     WorkspacePathRelative,
-    /// A path names a place that cannot be a workspace.
+    /// A path has `..` or a control character, or is `/`.
     WorkspacePathInvalid,
-    /// Nothing is there.
+    /// The path of the workspace does not exist.
     WorkspaceMissing,
-    /// The path is no directory.
+    /// The path is not a directory.
     WorkspaceNotADirectory,
     /// A part of the path is a symbolic link.
     WorkspaceSymlink,
@@ -26,75 +26,76 @@ pub enum Code {
     WorkspaceUnreadable,
     /// The directory belongs to another user than the worker's.
     WorkspaceForeignOwner,
-    /// A missing directory could not be made.
+    /// The directory does not exist and could not be made.
     WorkspaceNotMade,
-    /// The workspace could not be made ready.
+    /// The workspace could not be prepared for a run.
     WorkspaceNotPrepared,
     /// The workspace could not be removed.
     WorkspaceNotRemoved,
-    /// A file system is mounted in it.
+    /// A file system is mounted inside the workspace.
     WorkspaceMountInside,
-    /// Another run has a lease on the directory, or on one above or inside it.
+    /// Another run has a lease on the directory, on a directory above it, or on one inside it.
     WorkspaceHeld,
     /// The workspace was removed while its lease was being taken.
     WorkspaceGone,
-    /// Its lease could not be written.
+    /// The lease of the workspace could not be written.
     WorkspaceLeaseFailed,
-    /// No repository is there.
+    /// The path has no git repository.
     RepositoryMissing,
     /// The repository belongs to another user.
     RepositoryForeignOwner,
-    /// The repository has its files somewhere else.
+    /// The repository's own files are outside of it: its `.git` leads to another directory.
     RepositoryElsewhere,
     /// The repository has no working tree.
     RepositoryBare,
-    /// The repository has no commit to begin with.
+    /// The repository has no commit from which a worktree could begin.
     RepositoryEmpty,
     /// The repository cannot be opened, read or written.
     RepositoryUnusable,
-    /// A whole repository has no commit.
+    /// The repository to clone or read has no commit.
     RepositoryNoCommit,
-    /// A whole repository has no such branch.
+    /// The repository to read has no branch of that name.
     RepositoryNoBranch,
-    /// A whole repository cannot be read.
+    /// The repository to clone or read cannot be read.
     RepositoryUnreadable,
+    /// The repository could not be cloned.
     RepositoryNotCloned,
-    /// A repository was not written to.
+    /// A file of the repository could not be written.
     RepositoryNotWritten,
-    /// Nothing was committed in a repository.
+    /// A commit could not be made in the repository.
     RepositoryNotCommitted,
     /// The branch to begin from does not exist.
     BaseBranchMissing,
     /// The branch of the task, or its name, is in use.
     BranchTaken,
-    /// The branch has moved while it was looked at.
+    /// Another process has moved the branch during the run.
     BranchMoved,
     /// The worktree's name is taken in its repository.
     WorktreeNameTaken,
-    /// The worktree is not tied to its repository any more.
+    /// The worktree is no longer connected to its repository.
     WorktreeUntied,
     /// The worktree has changes that are not committed.
     WorktreeDirty,
-    /// The worktree has commits that are nowhere else.
+    /// The worktree has commits that are on no other branch, remote or tag.
     WorktreeUnmerged,
-    /// `git worktree lock` was used on it.
+    /// A person has locked the worktree with `git worktree lock`.
     WorktreeLocked,
     /// The worktree cannot be read.
     WorktreeUnreadable,
     /// The commits of a worktree could not be taken over.
     CommitsNotTaken,
-    /// The references of a worktree could not be kept.
+    /// Tags and stashes of a worktree could not be kept, or not all of them.
     ReferencesNotKept,
 }
 
-/// Origin of a defect.
+/// Part of a workspace that has a defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The repository: each worktree in it has the same defect.
     Repository,
     /// The worktree or its branch, which may hold work that exists nowhere else.
     Work,
-    /// The directory, or the way to it.
+    /// The directory or its path, the branch, or the commits of a run.
     Place,
 }
 

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::code::Code;
 use crate::git::overrides;
 use crate::open::{self, OpenError};
-use crate::prepared::{Grants, Kind, Made, Owner, Place, Prepared};
+use crate::prepared::{FileIdentity, Grants, Kind, Owner, Preparation, Prepared};
 
 /// Reason why a directory cannot be a workspace.
 #[derive(Debug, thiserror::Error)]
@@ -70,9 +70,9 @@ pub fn prepare(path: &Path) -> Result<Prepared, DirectoryError> {
     Ok(Prepared {
         path: path.to_owned(),
         kind: Kind::Directory,
-        made: Made::Reused,
-        owner: Owner::of(&opened.stat),
-        place: Place::of(&opened.stat),
+        made: Preparation::Reused,
+        owner: Owner::from_stat(&opened.stat),
+        place: FileIdentity::from_stat(&opened.stat),
         is_repository: path.join(".git").symlink_metadata().is_ok(),
         branch: None,
         grants: Grants::default(),
@@ -83,7 +83,7 @@ pub fn prepare(path: &Path) -> Result<Prepared, DirectoryError> {
 
 /// A directory that exists, and its owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ground {
+pub struct ExistingDirectory {
     /// The directory.
     pub path: PathBuf,
     /// The user and group that the directory has.
@@ -96,13 +96,13 @@ pub fn owner_of(path: &Path) -> Result<Owner, DirectoryError> {
 }
 
 /// Returns a directory, or the nearest existing directory above it. The owner there may make the missing ones.
-pub fn ground_of(path: &Path) -> Result<Ground, DirectoryError> {
+pub fn existing_directory(path: &Path) -> Result<ExistingDirectory, DirectoryError> {
     let mut at = path;
     loop {
         match open::directory(at) {
             Ok(opened) => {
                 refuse_foreign(at, rustix::process::geteuid())?;
-                return Ok(Ground { path: at.to_owned(), owner: Owner::of(&opened.stat) });
+                return Ok(ExistingDirectory { path: at.to_owned(), owner: Owner::from_stat(&opened.stat) });
             }
             Err(OpenError::Missing { .. }) if at.parent().is_some() => at = at.parent().unwrap_or(at),
             Err(source) => return Err(DirectoryError::Open { path: path.to_owned(), source }),
@@ -115,8 +115,8 @@ const SHARED: u32 = 0o1002;
 
 /// Refuses a path through a directory that another user has made in a shared place: it may stand where the caller meant its own
 /// directory. For root nothing is refused: its workers run as the owner of the directory.
-fn refuse_foreign(path: &Path, own: Uid) -> Result<(), DirectoryError> {
-    if own.is_root() {
+fn refuse_foreign(path: &Path, daemon_uid: Uid) -> Result<(), DirectoryError> {
+    if daemon_uid.is_root() {
         return Ok(());
     }
     let mut above_is_shared = false;
@@ -124,7 +124,7 @@ fn refuse_foreign(path: &Path, own: Uid) -> Result<(), DirectoryError> {
         let opened =
             open::directory(at).map_err(|source| DirectoryError::Open { path: at.to_owned(), source })?;
         let owner = opened.stat.st_uid;
-        if above_is_shared && owner != own.as_raw() && owner != 0 {
+        if above_is_shared && owner != daemon_uid.as_raw() && owner != 0 {
             return Err(DirectoryError::Foreign { path: at.to_owned(), owner });
         }
         above_is_shared = opened.stat.st_mode & SHARED == SHARED;
@@ -134,7 +134,7 @@ fn refuse_foreign(path: &Path, own: Uid) -> Result<(), DirectoryError> {
 
 /// Makes a directory and its missing parents for this process's user alone, or takes an existing directory.
 pub fn make(path: &Path) -> Result<Prepared, DirectoryError> {
-    let mut at = ground_of(path)?.path;
+    let mut at = existing_directory(path)?.path;
     let failed = |path: &Path, source| DirectoryError::Open { path: path.to_owned(), source };
     let mut above = open::directory(&at).map_err(|source| failed(&at, source))?;
     let missing: Vec<_> = path.strip_prefix(&at).unwrap_or(Path::new("")).components().collect();
@@ -174,7 +174,7 @@ mod tests {
     fn an_existing_directory_is_taken_as_it_is() {
         let (_dir, path) = real_tempdir();
         let prepared = prepare(&path).unwrap();
-        assert_eq!((prepared.path.as_path(), prepared.made), (path.as_path(), Made::Reused));
+        assert_eq!((prepared.path.as_path(), prepared.made), (path.as_path(), Preparation::Reused));
         assert_eq!(owner_of(&path).unwrap(), Owner::current());
     }
 
@@ -229,14 +229,17 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let (_dir, top) = real_tempdir();
         let path = top.join("new/inner");
-        assert_eq!(ground_of(&path).unwrap(), Ground { path: top.clone(), owner: Owner::current() });
+        assert_eq!(
+            existing_directory(&path).unwrap(),
+            ExistingDirectory { path: top.clone(), owner: Owner::current() }
+        );
         let made = make(&path).unwrap();
         assert_eq!((made.path.as_path(), made.owner), (path.as_path(), Owner::current()));
         for dir in [top.join("new"), path.clone()] {
             assert_eq!(fs_err::metadata(dir).unwrap().permissions().mode() & 0o777, 0o700);
         }
         assert_eq!(make(&path).unwrap().place, made.place, "a second time it is taken as it is");
-        assert_eq!(ground_of(&path).unwrap().path, path);
+        assert_eq!(existing_directory(&path).unwrap().path, path);
     }
 
     #[test]

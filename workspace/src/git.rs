@@ -1,10 +1,12 @@
-//! The repository behind a worktree: opening it, its commits and branches, and the places git writes in it.
+//! Repository of a worktree: opens it, reads and writes its commits and branches, and names the directories in which git
+//! writes.
 
 mod configuration;
 mod error;
 mod includes;
 mod layout;
 mod overrides;
+mod rights;
 mod sharing;
 
 use std::io::{Read as _, Write as _};
@@ -17,15 +19,17 @@ pub use self::configuration::own_configuration;
 pub use self::error::GitError;
 pub use self::layout::Layout;
 pub(crate) use self::overrides::overrides;
+pub use self::rights::Shut;
 use self::sharing::Sharing;
 use crate::base::Base;
 use crate::{links, open};
 
-/// File that keeps `refs/heads/task` from being empty. `git gc` removes an empty directory, and a grant belongs to the
-/// directory itself, not to its name. Git and libgit2 skip names that end in `.lock` when they list branches.
+/// File that keeps `refs/heads/task` from being empty. `git gc` removes empty directories, and a run's grant applies to the
+/// directory itself: a new one with the same name is not granted. Git and libgit2 skip names that end in `.lock` when
+/// they list branches.
 const PLACEHOLDER: &str = "keeps-this-directory.lock";
 
-/// Names in a `.git` that a worker has of its own, or sees anyway.
+/// Names in a `.git` that each worktree has for itself, or that every run sees.
 const OWN: [&str; 14] = [
     "HEAD",
     "config",
@@ -43,7 +47,7 @@ const OWN: [&str; 14] = [
     "worktrees",
 ];
 
-/// Settings with a file that git reads in each worktree.
+/// Settings that name a file which git reads in each worktree.
 const FILES: [&str; 7] = [
     "blame.ignoreRevsFile",
     "commit.template",
@@ -54,28 +58,31 @@ const FILES: [&str; 7] = [
     "mailmap.file",
 ];
 
-/// Returns the directory that holds the `.git` of the repository around a path; for a linked worktree, of its main
+/// Returns the working tree of the repository that contains a path: for a linked worktree, the tree of its main
 /// repository. None without a repository, or for a bare one. No file of the repository is read, so its owner does not
 /// matter.
 pub(crate) fn discover(path: &Path) -> Option<PathBuf> {
-    let found = Repository::discover_path(path, std::iter::empty::<&Path>()).ok()?;
-    // The metadata of a linked worktree lies inside the main repository's `.git`.
-    let git = found.ancestors().find(|dir| dir.file_name().is_some_and(|name| name == ".git"))?;
+    let git_dir = Repository::discover_path(path, std::iter::empty::<&Path>()).ok()?;
+    // The metadata of a linked worktree is inside the `.git` of the main repository.
+    let git = git_dir.ancestors().find(|dir| dir.file_name().is_some_and(|name| name == ".git"))?;
     fs::canonicalize(git.parent()?).ok()
 }
 
-/// Refuses a path that cannot have worktrees of tasks: no repository, a bare repository, a repository with its files
-/// elsewhere, such as a submodule, and a repository of another user.
+/// Refuses a path that cannot have worktrees of tasks: a path without a repository, a bare repository, a repository whose
+/// `.git` leads elsewhere (such as a submodule), a repository of another user or with parts of another user, and a
+/// repository with borrowed objects.
 pub(crate) fn usable(path: &Path) -> Result<(), GitError> {
-    Source::open(path)?.refuse_borrowing()
+    let source = Source::open(path)?;
+    source.refuse_borrowing()?;
+    source.refuse_shut()
 }
 
-/// An open repository that has a working tree.
+/// Open repository with a working tree.
 pub(crate) struct Source {
     git: Repository,
-    /// The directory that was named.
+    /// Path by which it was opened.
     pub(crate) root: PathBuf,
-    /// Directory that all its working trees share: its `.git`.
+    /// Its `.git`, which all its working trees share.
     pub(crate) common: PathBuf,
 }
 
@@ -84,7 +91,7 @@ impl Source {
     pub(crate) fn open(path: &Path) -> Result<Self, GitError> {
         open::directory(path).map_err(GitError::Path)?;
         let root = path.to_owned();
-        // A `.git` file can name any repository; only that repository knows its linked worktrees.
+        // A file `.git` can name any repository. It counts only if that repository lists this path as a linked worktree.
         let file = path.join(".git");
         if file.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
             let named = links::read(&file).unwrap_or_default();
@@ -100,7 +107,10 @@ impl Source {
                 Err(named) if named != file.join("config") => {
                     GitError::Included { path: root.clone(), file: named }
                 }
-                Err(_) | Ok(_) => GitError::Open { path: root.clone(), source },
+                Err(_) | Ok(_) => match rights::unreadable(&file) {
+                    Some(part) => GitError::Shut { path: root.clone(), part },
+                    None => GitError::Open { path: root.clone(), source },
+                },
             },
         })?;
         if git.is_bare() {
@@ -111,7 +121,7 @@ impl Source {
         Ok(Self { git, root, common })
     }
 
-    /// Returns the files and directories of the repository that its settings name, beside what git keeps in its `.git`.
+    /// Returns the files and directories in the repository that its settings name, except for git's own in `.git`.
     pub(crate) fn named_files(&self) -> Vec<PathBuf> {
         let settings = self.git.config().and_then(|all| all.open_level(ConfigLevel::Local));
         let values = settings
@@ -131,25 +141,27 @@ impl Source {
         named
     }
 
-    /// True if the settings name a file of an order that a run in a working tree does not have. Each `git diff` would fail without it.
+    /// Returns true if the setting `diff.orderFile` names a file that a run in the working tree cannot read. Every `git diff`
+    /// would then fail.
     pub(crate) fn lacks_order(&self, tree: &Path) -> bool {
-        let own = self.git.config().and_then(|all| all.open_level(ConfigLevel::Local));
-        own.and_then(|own| own.get_path("diff.orderFile")).is_ok_and(|path| match fs::canonicalize(&path) {
+        let local = self.git.config().and_then(|all| all.open_level(ConfigLevel::Local));
+        local.and_then(|own| own.get_path("diff.orderFile")).is_ok_and(|path| match fs::canonicalize(&path) {
             _ if path.is_relative() => !tree.join(path).is_file(),
             Ok(path) => !self.named_files().contains(&path),
             Err(_) => true,
         })
     }
 
-    /// Returns true if the hooks are files of each working tree, because `core.hooksPath` is a path from its top on.
+    /// Returns true if the hooks are files of each working tree, because `core.hooksPath` is a relative path.
     pub(crate) fn has_hooks_in_trees(&self) -> bool {
-        let own = self.git.config().and_then(|all| all.open_level(ConfigLevel::Local));
-        own.and_then(|own| own.get_string("core.hooksPath"))
+        let local = self.git.config().and_then(|all| all.open_level(ConfigLevel::Local));
+        local
+            .and_then(|own| own.get_string("core.hooksPath"))
             .is_ok_and(|path| !path.is_empty() && !path.starts_with(['/', '~']))
     }
 
-    /// Returns true if a path can be shown to a worker by itself: it lies in the repository, and holds nothing that
-    /// each worktree has for itself.
+    /// Returns true if a path can be granted to a worker alone: it is in the repository, and contains nothing that each
+    /// worktree has for itself.
     fn is_shown_alone(&self, path: &Path) -> bool {
         let is_kept_by_git = |inside: &Path| {
             let top = inside.components().next().map(|top| top.as_os_str().to_owned());
@@ -162,8 +174,8 @@ impl Source {
         }
     }
 
-    /// Refuses a repository that borrows objects from another one, because those would have to be granted to the run as
-    /// well.
+    /// Refuses a repository that borrows objects from another one, because the other one would have to be granted to the run
+    /// as well.
     pub(crate) fn refuse_borrowing(&self) -> Result<(), GitError> {
         let alternates = self.common.join("objects/info/alternates");
         let text = links::read_whole(&alternates).unwrap_or_default();
@@ -175,14 +187,35 @@ impl Source {
         }
     }
 
+    /// Refuses a repository in which this process may not read or write where a worktree needs it.
+    pub(crate) fn refuse_shut(&self) -> Result<(), GitError> {
+        match rights::unusable(&self.common) {
+            Some(part) => Err(GitError::Shut { path: self.root.clone(), part }),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the reason of a failed look at the repository: a part that this process may not read, or the failure itself.
+    pub(crate) fn explained(&self, failure: GitError) -> GitError {
+        match rights::unreadable(&self.common) {
+            Some(part) => GitError::Shut { path: self.root.clone(), part },
+            None => failure,
+        }
+    }
+
     pub(crate) fn git(&self) -> &Repository {
         &self.git
     }
 
-    /// Runs a write into the repository with the file modes that its settings ask for.
+    /// Runs a write to the repository with the file modes that its settings request (`core.sharedRepository`).
     pub(crate) fn shared<T>(&self, write: impl FnOnce() -> T) -> T {
         let _sharing = self.git.config().ok().and_then(|settings| Sharing::begin(&settings));
         write()
+    }
+
+    /// Gives a directory that a run wrote, with all that is in it, the file modes that the settings ask for.
+    pub(crate) fn share(&self, dir: &Path) -> std::io::Result<()> {
+        self.git.config().map_or(Ok(()), |settings| sharing::share(&settings, dir))
     }
 
     fn read(&self, what: &'static str) -> impl FnOnce(git2::Error) -> GitError + use<> {
@@ -238,7 +271,8 @@ impl Source {
     /// Refuses a branch that the repository itself has checked out: two trees on one branch undo each other's commits.
     pub(crate) fn refuse_checked_out(&self, branch: &str) -> Result<(), GitError> {
         let full = format!("refs/heads/{branch}");
-        // Other linked worktrees are not asked: a worker can write its HEAD, and would so keep others from starting.
+        // The HEADs of other linked worktrees are not examined: a worker can write its own, and could so keep other tasks
+        // from starting.
         if self.git.head().is_ok_and(|head| head.name_bytes() == full.as_bytes()) {
             return Err(GitError::CheckedOutElsewhere { path: self.root.clone(), branch: branch.to_owned() });
         }
@@ -259,8 +293,7 @@ impl Source {
         })
     }
 
-    /// Returns the commit at which a branch and another commit part: their merge base, or the branch's own tip if they
-    /// share no history.
+    /// Returns the merge base of the tip of a branch and another commit; the tip itself if they share no history.
     pub(crate) fn fork_point(&self, tip: Oid, start: Oid) -> Result<Oid, GitError> {
         match self.git.merge_base(tip, start) {
             Ok(base) => Ok(base),
@@ -274,7 +307,7 @@ impl Source {
         let failed = || self.read("the references");
         let mut lines = std::collections::BTreeMap::new();
         for reference in self.git.references().map_err(failed())? {
-            // A broken reference does not exist for the worker either.
+            // A broken reference is left out, so that it does not exist for the worker.
             let Ok(reference) = reference else { continue };
             if let Some(target) = reference.resolve().ok().and_then(|direct| direct.target()) {
                 lines.insert(reference.name_bytes().to_vec(), target);
@@ -304,7 +337,7 @@ impl Source {
                 if except.iter().any(|branch| name.strip_prefix("refs/heads/") == Some(branch)) {
                     continue;
                 }
-                // A reference that leads to no commit (a tag of a tree, a dangling remote HEAD) hides nothing.
+                // A reference that leads to no commit (a tag of a tree, a dangling remote HEAD) excludes no commits.
                 if let Ok(commit) = reference.peel_to_commit() {
                     walk.hide(commit.id()).map_err(failed())?;
                 }
@@ -318,7 +351,7 @@ impl Source {
         Ok(count)
     }
 
-    /// Makes the directories that git writes to when it moves a branch `prefix/…`, so that they can be granted.
+    /// Makes the directories to which git writes when it moves a branch `prefix/…`, so that they can be granted.
     pub(crate) fn provide_directories(&self, prefix: &str) -> Result<(), GitError> {
         if self.tip(prefix)?.is_some() {
             return Err(GitError::PrefixTaken { path: self.root.clone(), prefix: prefix.to_owned() });
@@ -350,7 +383,7 @@ impl Source {
         self.common.join("logs/refs/heads").join(prefix)
     }
 
-    /// Keeps a directory inside the working tree out of the repository's status, by its `info/exclude`.
+    /// Adds a directory in the working tree to `info/exclude`, so that git ignores it.
     pub(crate) fn exclude(&self, directory: &Path) -> Result<(), GitError> {
         let Some(inside) = self.git.workdir().and_then(|work| directory.strip_prefix(work).ok()) else {
             return Ok(());
@@ -359,7 +392,7 @@ impl Source {
         let path = self.common.join("info/exclude");
         let written = || -> std::io::Result<()> {
             fs::create_dir_all(self.common.join("info"))?;
-            // Not locked: workers may read the file and could hold any lock on it, and a line that stands twice does no harm.
+            // The file is not locked: workers may read it and could keep it locked. A line that is added twice does no harm.
             let mut file = fs::OpenOptions::new().read(true).append(true).create(true).open(&path)?;
             let mut text = Vec::new();
             file.read_to_end(&mut text)?;
@@ -383,6 +416,6 @@ fn elsewhere(path: PathBuf, git: PathBuf) -> GitError {
         return GitError::Elsewhere { git: git.canonicalize().unwrap_or(git), path, layout: Layout::Link };
     }
     let git = git.canonicalize().unwrap_or(git);
-    let layout = Layout::of(&git);
+    let layout = Layout::from_path(&git);
     GitError::Elsewhere { path, git, layout }
 }

@@ -1,5 +1,5 @@
-//! Finds entries that git would wait for, or that would lead it elsewhere: a FIFO, a socket, a device or a link where
-//! git expects a file.
+//! Finds entries that would make git wait, or lead it elsewhere: a FIFO, a socket, a device or a symbolic link where git
+//! expects a file.
 
 use std::ffi::{CStr, OsStr};
 use std::fmt;
@@ -13,15 +13,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::open;
 
-/// Limit on the entries of a search. It explains a failure, and is not worth more time.
+/// Limit on the entries of a search. A search only explains a failure, so it may give up.
 const ENTRIES: usize = 200_000;
-/// Limit on the depth of a search: each level holds a descriptor.
+/// Limit on the depth of a search; each level has an open descriptor.
 const DEPTH: usize = 64;
 /// The directory of a repository.
 const DOT_GIT: &[u8] = b".git";
 
-/// An entry that is neither a file nor a directory. Where only git and a worker write, a symbolic link is irregular
-/// too.
+/// Entry that is neither a file nor a directory. In a directory that only git and a worker write, a symbolic link is
+/// irregular too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Irregular {
     pub path: PathBuf,
@@ -29,7 +29,7 @@ pub struct Irregular {
     pub kind: IrregularKind,
 }
 
-/// The kinds of file that a reader may wait for.
+/// Types of entries whose open can wait or lead elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IrregularKind {
@@ -59,19 +59,19 @@ impl fmt::Display for Irregular {
 pub fn find(top: &Path) -> Option<Irregular> {
     let opened = open::directory(top).ok()?;
     let mut search = Search { left: ENTRIES, passes_sockets: false };
-    search.directory(open::readable(&opened.fd).ok()?, top, Area::of(top), DEPTH)
+    search.directory(open::readable(&opened.fd).ok()?, top, Area::containing(top), DEPTH)
 }
 
-/// Searches as [`find`] does, and skips sockets: the open of a socket never waits, and git makes some of its own.
+/// Searches as [`find`] does, but skips sockets: the open of a socket fails at once, and git makes sockets itself.
 pub(crate) fn find_stopping(top: &Path) -> Option<Irregular> {
     let opened = open::directory(top).ok()?;
     let mut search = Search { left: ENTRIES, passes_sockets: true };
-    search.directory(open::readable(&opened.fd).ok()?, top, Area::of(top), DEPTH)
+    search.directory(open::readable(&opened.fd).ok()?, top, Area::containing(top), DEPTH)
 }
 
-/// Searches a directory that only git and a worker write for the first entry that is neither a file nor a directory.
-/// Git keeps no links there. A link would lead git, which runs outside of the worker's sandbox, to files that the
-/// worker cannot reach.
+/// Searches a directory that only git and a worker write for the first entry that is neither a file nor a directory. Git
+/// makes no symbolic links there. A link of the worker would lead git, which runs outside of the worker's sandbox, to
+/// files that the worker cannot reach.
 pub(crate) fn planted(top: &Path) -> Option<Irregular> {
     match every_planted(top, &mut ControlFlow::Break) {
         ControlFlow::Break(found) => Some(found),
@@ -79,7 +79,7 @@ pub(crate) fn planted(top: &Path) -> Option<Irregular> {
     }
 }
 
-/// Removes all entries that [`planted`] would find. Returns the entry that could not be removed.
+/// Removes all entries that [`planted`] would find. The error has the first entry that could not be removed.
 pub(crate) fn remove_planted(top: &Path) -> Result<(), (PathBuf, std::io::Error)> {
     let removed = every_planted(top, &mut |found| match fs_err::remove_file(&found.path) {
         Ok(()) => ControlFlow::Continue(()),
@@ -98,7 +98,7 @@ fn every_planted<B>(top: &Path, visit: &mut dyn FnMut(Irregular) -> ControlFlow<
     }
 }
 
-/// Visits each irregular entry. No limit applies to their number, because a worker could hide an entry behind many
+/// Visits each irregular entry. The number of entries is not limited, because a worker could hide an entry behind many
 /// others.
 fn planted_in<B>(
     held: &OwnedFd,
@@ -130,7 +130,7 @@ fn planted_in<B>(
             }
         }
     }
-    // Git opens nothing deeper than its own directories.
+    // Git opens nothing deeper in such a directory, whose own subdirectories are few levels deep.
     let Some(depth) = depth.checked_sub(1) else { return ControlFlow::Continue(()) };
     for below in inner {
         let name = below.file_name().map_or(Path::new("."), Path::new);
@@ -141,17 +141,17 @@ fn planted_in<B>(
     ControlFlow::Continue(())
 }
 
-/// Area of a tree, by the files that git opens in it.
+/// Part of a tree, by the files that git opens in it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Area {
-    /// A repository's own files. Git may open each of them.
+    /// The files of a repository itself. Git may open each of them.
     Repository,
-    /// A working tree. Git opens the files that it tracks, and its own settings.
+    /// A working tree. Git opens the files that it tracks, and files such as `.gitignore`.
     Work,
 }
 
 impl Area {
-    fn of(path: &Path) -> Self {
+    fn containing(path: &Path) -> Self {
         let inside = path.components().any(|part| part.as_os_str().as_bytes() == DOT_GIT);
         if inside { Self::Repository } else { Self::Work }
     }
@@ -188,25 +188,26 @@ impl Search {
             }
         }
         let depth = depth.checked_sub(1)?;
-        // The repository's own files first, because git opens most of them.
+        // The files of the repository come first, because git opens most of them.
         inner.sort_by_key(|(name, _)| name.to_bytes() != DOT_GIT);
         inner.into_iter().find_map(|(name, path)| {
             let name_of = Path::new(OsStr::from_bytes(name.to_bytes()));
-            let found = open::readable_child(entries.fd().ok()?, name_of).ok()?;
+            let child = open::readable_child(entries.fd().ok()?, name_of).ok()?;
             let area = if name.to_bytes() == DOT_GIT { Area::Repository } else { area };
-            self.directory(found, &path, area, depth)
+            self.directory(child, &path, area, depth)
         })
     }
 }
 
-/// Returns the type of an entry; of a symbolic link the type of its target, which is not opened.
+/// Returns the type of an entry; for a symbolic link, the type of its target, which is not opened. None if it cannot be
+/// determined, and for a link to a directory.
 fn kind_of(directory: BorrowedFd<'_>, name: &CStr, listed: FileType) -> Option<FileType> {
     match listed {
         FileType::Symlink | FileType::Unknown => {
             let link = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-            let own = FileType::from_raw_mode(link.st_mode);
-            if own != FileType::Symlink {
-                return Some(own);
+            let link_type = FileType::from_raw_mode(link.st_mode);
+            if link_type != FileType::Symlink {
+                return Some(link_type);
             }
             let target = FileType::from_raw_mode(statat(directory, name, AtFlags::empty()).ok()?.st_mode);
             (target != FileType::Directory).then_some(target)

@@ -1,4 +1,5 @@
-//! Work on a workspace as data, so that a job process under the worker's uid can be asked to do it.
+//! Work on a workspace as data: a [`Job`] is sent to a job process under the worker's uid, which replies with an
+//! [`Outcome`].
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::author::Author;
 use crate::base::Base;
 use crate::claims::{Claims, Unfounded};
-use crate::directory::Ground;
+use crate::directory::ExistingDirectory;
 use crate::error::WorkspaceError;
 use crate::irregular::{self, Irregular};
 use crate::live_diff::live_diff;
@@ -16,18 +17,18 @@ use crate::name::Name;
 use crate::prepared::{CheckedOut, Owner, Prepared};
 use crate::release::{Loss, Status};
 use crate::removal::Removal;
-use crate::repository::{self, Committed, Diff, DiffOf, Head, Standing};
+use crate::repository::{self, Committed, Diff, DiffOf, Head, RepositorySnapshot};
 use crate::rest::{CommitTerms, Span};
 use crate::size::Size;
 use crate::uncommitted::Uncommitted;
 use crate::worktree::{Sealed, Worktree, WorktreeError};
 use crate::{directory, git, scratch, size, tree};
 
-/// A request to a job process.
+/// Request to a job process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Job {
-    /// See [`scratch::prepare`]. With an owner it runs as root, in process.
+    /// See [`scratch::prepare`]. A job with an owner runs as root, in the process of the caller.
     PrepareScratch {
         /// The directory of scratch workspaces.
         base: PathBuf,
@@ -45,8 +46,8 @@ pub enum Job {
         /// The directory.
         path: PathBuf,
     },
-    /// See [`directory::ground_of`].
-    FindGround {
+    /// See [`directory::existing_directory`].
+    FindExistingDirectory {
         /// The directory.
         path: PathBuf,
     },
@@ -70,10 +71,11 @@ pub enum Job {
         worktree: Worktree,
         /// Commits between which the run worked.
         span: Span,
-        /// Commit to make; none to make none.
+        /// Terms of the commit to make; none to commit nothing.
         terms: Option<CommitTerms>,
     },
-    /// See [`crate::remove_tree`]. Run it as the worker's user first; on [`Removal::Emptied`] once more as the owner of `base`.
+    /// See [`crate::remove_tree`]. It runs as the worker's user first; on [`Removal::Emptied`] it runs once more as the
+    /// owner of `base`.
     RemoveScratch {
         /// The directory of scratch workspaces.
         base: PathBuf,
@@ -99,7 +101,7 @@ pub enum Job {
     },
     /// See [`Worktree::status`].
     Inspect { worktree: Worktree },
-    /// See [`repository::standing`].
+    /// See [`repository::snapshot`].
     ExamineRepository {
         /// The repository.
         path: PathBuf,
@@ -113,7 +115,7 @@ pub enum Job {
     },
     /// See [`repository::make`].
     MakeRepository {
-        /// The repository to be.
+        /// Directory of the new repository.
         path: PathBuf,
         /// Contents of its files, by their paths.
         files: BTreeMap<String, String>,
@@ -124,7 +126,7 @@ pub enum Job {
     ReadTip {
         /// The repository.
         path: PathBuf,
-        /// The short name of the branch: `main`.
+        /// Short name of the branch, such as `main`.
         branch: String,
     },
     /// Reads the commit at HEAD of a working tree.
@@ -136,19 +138,19 @@ pub enum Job {
     GatherEvidence {
         /// The working tree.
         path: PathBuf,
-        /// The commit at the beginning, in hex.
+        /// Commit at the begin of the run, in hex.
         base: Option<String>,
     },
     /// Compares two states of a repository.
     ReadDiff {
         /// The two states to compare.
         of: DiffOf,
-        /// The worktree whose run goes on.
+        /// Worktree of a run in progress; none for an ended run.
         live: Option<Worktree>,
     },
-    /// Looks for the files and commits that a worker says it hands over.
+    /// Checks that the files and commits that a worker claims to hand over exist.
     FindClaims { claims: Claims },
-    /// Finds the repository around a path.
+    /// Finds the repository that contains a path.
     Discover {
         /// Path at which the search begins.
         path: PathBuf,
@@ -157,7 +159,7 @@ pub enum Job {
     FindIrregular { top: PathBuf },
 }
 
-/// Upper bound on the work of a [`Job`], by which its time limit is chosen.
+/// Amount of work of a [`Job`], by which its time limit is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
     /// The job looks up a few directories by their names.
@@ -175,40 +177,40 @@ pub enum Outcome {
     /// A workspace is ready.
     Prepared(Prepared),
     /// The directory, or its nearest existing parent, with its owner.
-    Ground(Ground),
-    /// A repository can have worktrees.
+    ExistingDirectory(ExistingDirectory),
+    /// The repository can have worktrees.
     Usable,
-    /// A workspace is gone.
+    /// Result of a removal, or of the judgement about one.
     Removed(Removal),
     /// Size of a tree.
     Measured(Size),
     /// State of a worktree.
     Inspected(Status),
     /// State of a repository.
-    Standing(Standing),
-    /// A repository is there.
+    Standing(RepositorySnapshot),
+    /// The repository was cloned or made, with this commit at HEAD.
     Provided(Head),
-    /// The reply to a commit.
+    /// Commit at the tip of a branch.
     Committed(Committed),
     /// The commit at HEAD, in hex, if there is one.
     Head(Option<String>),
     /// Commits and changes of a working tree.
     Evidence(repository::Evidence),
     Diff(Diff),
-    /// The first missing thing that a worker has named.
+    /// First claimed file or commit that does not exist; none if all exist.
     Unfounded(Option<Unfounded>),
-    /// The repository around a path, if there is one.
+    /// Repository that contains the path; none if there is none.
     Discovered(Option<PathBuf>),
-    /// A worktree is as its run left it, and safe to look at.
+    /// The commits of the run were taken over, and git can be used in the worktree without running the worker's programs.
     Sealed(Sealed),
     /// Changes that a run left uncommitted.
     Rest(Uncommitted),
-    /// The first file that git would wait for, if there is any.
+    /// First file whose open would make git wait, such as a FIFO; none if there is none.
     Irregular(Option<Irregular>),
 }
 
 impl Job {
-    /// Returns the upper bound on the work.
+    /// Returns the amount of work, as an upper bound.
     pub fn effort(&self) -> Effort {
         match self {
             Self::PrepareWorktree { .. }
@@ -218,9 +220,9 @@ impl Job {
             | Self::RemoveWorktree { .. }
             | Self::CloneRepository { .. }
             | Self::MakeRepository { .. } => Effort::Change,
-            Self::PrepareDirectory { .. } | Self::MakeDirectory { .. } | Self::FindGround { .. } => {
-                Effort::Glance
-            }
+            Self::PrepareDirectory { .. }
+            | Self::MakeDirectory { .. }
+            | Self::FindExistingDirectory { .. } => Effort::Glance,
             Self::PrepareScratch { .. }
             | Self::OpenRepository { .. }
             | Self::Measure { .. }
@@ -237,7 +239,7 @@ impl Job {
         }
     }
 
-    /// Returns the repository that git opens for it.
+    /// Returns the repository that git opens for the job; none for a job without git.
     pub fn repository(&self) -> Option<&Path> {
         match self {
             Self::PrepareWorktree { worktree, .. }
@@ -258,7 +260,7 @@ impl Job {
             Self::PrepareScratch { .. }
             | Self::PrepareDirectory { .. }
             | Self::MakeDirectory { .. }
-            | Self::FindGround { .. }
+            | Self::FindExistingDirectory { .. }
             | Self::RemoveScratch { .. }
             | Self::Measure { .. }
             | Self::MakeRepository { .. }
@@ -266,12 +268,12 @@ impl Job {
         }
     }
 
-    /// Returns the directory that it asks for by its name.
+    /// Returns the directory that the job names by its path; none for any other job.
     pub fn directory(&self) -> Option<&Path> {
         match self {
-            Self::PrepareDirectory { path } | Self::MakeDirectory { path } | Self::FindGround { path } => {
-                Some(path)
-            }
+            Self::PrepareDirectory { path }
+            | Self::MakeDirectory { path }
+            | Self::FindExistingDirectory { path } => Some(path),
             Self::PrepareScratch { .. }
             | Self::OpenRepository { .. }
             | Self::PrepareWorktree { .. }
@@ -295,12 +297,12 @@ impl Job {
         }
     }
 
-    /// Does the work, in this process and as its user.
+    /// Does the work in this process, with the rights of its user.
     pub fn run(self) -> Result<Outcome, WorkspaceError> {
         self.run_telling(&|_| {})
     }
 
-    /// Does the same, and tells of the files of a new worktree as they are written.
+    /// Does the work as [`Self::run`] does. Calls `tell` with the progress of the files of a new worktree.
     pub fn run_telling(self, tell: &dyn Fn(CheckedOut)) -> Result<Outcome, WorkspaceError> {
         Ok(match self {
             Self::PrepareScratch { base, name, owner } => {
@@ -308,7 +310,9 @@ impl Job {
             }
             Self::PrepareDirectory { path } => Outcome::Prepared(directory::prepare(&path)?),
             Self::MakeDirectory { path } => Outcome::Prepared(directory::make(&path)?),
-            Self::FindGround { path } => Outcome::Ground(directory::ground_of(&path)?),
+            Self::FindExistingDirectory { path } => {
+                Outcome::ExistingDirectory(directory::existing_directory(&path)?)
+            }
             Self::OpenRepository { path } => {
                 git::usable(&path).map_err(WorktreeError::from)?;
                 Outcome::Usable
@@ -325,7 +329,7 @@ impl Job {
             Self::RemoveWorktree { worktree, loss } => Outcome::Removed(worktree.remove(loss)?),
             Self::JudgeWorktree { worktree, loss } => Outcome::Removed(worktree.judge(loss)?),
             Self::Inspect { worktree } => Outcome::Inspected(worktree.status()?),
-            Self::ExamineRepository { path } => Outcome::Standing(repository::standing(&path)?),
+            Self::ExamineRepository { path } => Outcome::Standing(repository::snapshot(&path)?),
             Self::CloneRepository { from, to } => Outcome::Provided(repository::clone(&from, &to)?),
             Self::MakeRepository { path, files, author } => {
                 Outcome::Provided(repository::make(&path, &files, &author)?)

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use crate::gate::{self, Gates};
 use crate::lease_error::{LeaseError, LeaseHolder};
 use crate::lock;
-use crate::prepared::Place;
+use crate::prepared::FileIdentity;
+use crate::removal_lock::{self, RemovalLocks};
 
 /// Returns the lease file of a directory.
-pub(crate) fn lease_path(leases_dir: &Path, place: Place) -> PathBuf {
+pub(crate) fn lease_path(leases_dir: &Path, place: FileIdentity) -> PathBuf {
     leases_dir.join(format!("{:x}-{:x}.lease", place.device, place.inode))
 }
 
@@ -26,8 +26,8 @@ pub struct Lease {
     path: PathBuf,
     /// Shared locks on the leases of the directories above, because a lease on one of them covers this directory too.
     above: Vec<File>,
-    /// Gates that a removal keeps shut, so that others do not take it for a run. Dropped after the locks.
-    _gates: Option<Gates>,
+    /// Removal locks that a removal holds, so that others do not take it for a run. Dropped after the locks.
+    _removal_locks: Option<RemovalLocks>,
 }
 
 impl Lease {
@@ -39,24 +39,24 @@ impl Lease {
     pub fn acquire(
         leases_dir: &Path,
         workspace: &Path,
-        place: Place,
+        place: FileIdentity,
         holder: &LeaseHolder,
     ) -> Result<Self, LeaseError> {
-        Self::acquire_within(leases_dir, workspace, place, holder, gate::timeout())
+        Self::acquire_within(leases_dir, workspace, place, holder, removal_lock::timeout())
     }
 
     fn acquire_within(
         leases_dir: &Path,
         workspace: &Path,
-        place: Place,
+        place: FileIdentity,
         holder: &LeaseHolder,
         wait: impl FnMut() -> bool,
     ) -> Result<Self, LeaseError> {
         let directories = workspace.ancestors().skip(1);
         let above: Vec<_> =
             directories.map(|path| Ok((path, identity(path, workspace)?))).collect::<Result<_, _>>()?;
-        let gates = Gates::pass(leases_dir, workspace, place, &above, wait)?;
-        // Checked behind the gates: before they opened, a removal may have taken the directory away.
+        let removal_locks = RemovalLocks::pass(leases_dir, workspace, place, &above, wait)?;
+        // Checked under the removal locks: before they were free, a removal may have taken the directory away.
         if identity(workspace, workspace)? != place {
             return Err(LeaseError::Gone { workspace: workspace.to_owned() });
         }
@@ -74,11 +74,11 @@ impl Lease {
         })?;
         write_holder(&mut locked, holder)
             .map_err(|source| LeaseError::Write { path: path.clone(), source })?;
-        let shut = match holder {
+        let locks = match holder {
             LeaseHolder::Run { .. } => None,
-            LeaseHolder::Removal { .. } => Some(gates),
+            LeaseHolder::Removal { .. } => Some(removal_locks),
         };
-        Ok(Self { locked, path, above, _gates: shut })
+        Ok(Self { locked, path, above, _removal_locks: locks })
     }
 
     /// Returns the lease file.
@@ -99,9 +99,9 @@ impl Drop for Lease {
 }
 
 /// Returns the identity of a directory on the way to a workspace.
-fn identity(path: &Path, workspace: &Path) -> Result<Place, LeaseError> {
+fn identity(path: &Path, workspace: &Path) -> Result<FileIdentity, LeaseError> {
     match rustix::fs::stat(path) {
-        Ok(stat) => Ok(Place::of(&stat)),
+        Ok(stat) => Ok(FileIdentity::from_stat(&stat)),
         Err(Errno::NOENT) => Err(LeaseError::Gone { workspace: workspace.to_owned() }),
         Err(errno) => Err(LeaseError::Lock { path: path.to_owned(), source: errno.into() }),
     }
@@ -111,7 +111,7 @@ fn identity(path: &Path, workspace: &Path) -> Result<Place, LeaseError> {
 fn share_above(
     leases_dir: &Path,
     workspace: &Path,
-    directories: &[(&Path, Place)],
+    directories: &[(&Path, FileIdentity)],
 ) -> Result<Vec<File>, LeaseError> {
     let mut above = Vec::new();
     for (directory, place) in directories {
@@ -144,7 +144,7 @@ fn write_holder(file: &mut File, holder: &LeaseHolder) -> io::Result<()> {
     file.write_all(&text)
 }
 
-/// Removes the files of free leases and gates, and returns their number. The files are tiny, so `gc` calls this soon
+/// Removes the files of free leases and removal locks, and returns their number. The files are tiny, so `gc` calls this soon
 /// enough.
 pub fn sweep_leases(leases_dir: &Path) -> Result<usize, LeaseError> {
     let list = |source| LeaseError::List { path: leases_dir.to_owned(), source };

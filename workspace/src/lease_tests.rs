@@ -9,8 +9,8 @@ fn holder(run: i64) -> LeaseHolder {
     LeaseHolder::Run { board: "default".to_owned(), run, task: Some("t_0badcafe".to_owned()) }
 }
 
-fn place(path: &Path) -> Place {
-    Place::of(&rustix::fs::stat(path).unwrap())
+fn place(path: &Path) -> FileIdentity {
+    FileIdentity::from_stat(&rustix::fs::stat(path).unwrap())
 }
 
 fn acquire(dir: &Path, run: i64) -> Result<Lease, LeaseError> {

@@ -40,7 +40,6 @@ mod claims;
 mod code;
 pub mod directory;
 mod error;
-mod gate;
 mod git;
 pub mod irregular;
 mod job;
@@ -55,6 +54,7 @@ pub mod placing;
 mod prepared;
 mod release;
 mod removal;
+mod removal_lock;
 pub mod repository;
 mod rest;
 pub mod scratch;
@@ -74,7 +74,7 @@ pub use claims::{Claims, Unfounded};
 pub use code::{Code, Origin};
 pub use directory::DirectoryError;
 pub use error::{Failure, WorkspaceError};
-pub use git::{GitError, Layout, own_configuration};
+pub use git::{GitError, Layout, Shut, own_configuration};
 pub use irregular::{Irregular, IrregularKind};
 pub use job::{Effort, Job, Outcome};
 pub use lease::{Lease, sweep_leases};
@@ -83,11 +83,11 @@ pub use links::LinkError;
 pub use name::{Name, NameError};
 pub use open::OpenError;
 pub use placing::PlacingError;
-pub use prepared::{Branch, CheckedOut, Grants, Kind, Made, Owner, Place, Prepared, Shown};
+pub use prepared::{Branch, CheckedOut, FileIdentity, Grants, Kind, Owner, Preparation, Prepared, Shown};
 pub use release::{Changes, Loss, Status};
 pub use removal::Removal;
 pub use repository::{
-    Detail, Diff, DiffOf, Evidence, FileDiff, FileStatus, Hunk, Line, LineKind, RepositoryError,
+    Detail, Diff, DiffLine, DiffOf, Evidence, FileDiff, FileStatus, Hunk, LineKind, RepositoryError,
 };
 pub use rest::{CommitTerms, Span};
 pub use scratch::{ScratchError, close as close_scratch};

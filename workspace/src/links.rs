@@ -1,4 +1,5 @@
-//! The small files that tie a worktree to its repository. A worker can write all of them, so none is believed unread.
+//! Small files that connect a worktree with its repository. A worker can write all of them, so each is checked before git
+//! follows it.
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -7,41 +8,42 @@ use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rustix::fs::OFlags;
 
-/// Ending of the name of a file that is being written.
+/// Suffix of the name of a file until it is complete.
 pub(crate) const TEMPORARY: &str = ".supervisor";
-/// Bytes that such a file may have: one path or one reference name.
+/// Limit on such a file, in bytes. It has one path or the name of one reference.
 const LONGEST: u64 = 8192;
-/// Bytes that a file of all references may have.
+/// Limit on a file with all references, in bytes.
 const LARGEST: u64 = 256 * 1024 * 1024;
 
-/// Reason why a worktree could not be tied to its repository.
+/// Reason why a worktree could not be connected with its repository.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     /// The directory of the worktree's metadata could not be made.
     #[error("create {path}")]
     CreateMetadata { path: PathBuf, source: std::io::Error },
-    /// A file of the tie could not be written.
+    /// A connecting file could not be written.
     #[error("write {path}")]
     Write { path: PathBuf, source: std::io::Error },
 }
 
-/// The two ends of one worktree.
+/// Directories that the connecting files of one worktree name.
 #[derive(Debug)]
 pub(crate) struct Links {
+    /// Top of the working tree.
     pub(crate) tree: PathBuf,
-    /// Directory `.git/worktrees/<id>`, in which git keeps the state of the tree.
+    /// Directory `.git/worktrees/<id>`, in which git keeps the state of the working tree.
     pub(crate) metadata: PathBuf,
-    /// The repository's `.git`.
+    /// `.git` of the repository.
     pub(crate) common: PathBuf,
 }
 
 impl Links {
-    /// Returns true if every file exists with the expected meaning.
+    /// Returns true if every connecting file exists and names the expected path.
     pub(crate) fn are_good(&self, branch: &str) -> bool {
         self.wanted(branch).iter().all(LinkFile::is_good)
     }
 
-    /// Returns true if the worktree has an index, which a checkout writes last.
+    /// Returns true if the worktree has an index. A checkout writes it last, so the checkout is then complete.
     pub(crate) fn has_index(&self) -> bool {
         self.metadata.join("index").symlink_metadata().is_ok_and(|found| found.is_file())
     }
@@ -54,7 +56,7 @@ impl Links {
         (tree != self.tree && back == self.metadata).then_some(tree)
     }
 
-    /// Writes each file of the tie that is missing or wrong. All other files of the working tree stay.
+    /// Writes each connecting file that is missing or wrong. All other files of the working tree stay.
     pub(crate) fn write(&self, branch: &str) -> Result<(), LinkError> {
         fs::create_dir_all(&self.metadata)
             .map_err(|source| LinkError::CreateMetadata { path: self.metadata.clone(), source })?;
@@ -66,7 +68,8 @@ impl Links {
         Ok(())
     }
 
-    /// Removes the lock files of a git that was killed. Only for the owner of the worktree's lease.
+    /// Removes the lock files that a killed git has left. Returns true if there were any. The caller owns the lease of the
+    /// worktree, so no git is at work in it.
     pub(crate) fn remove_stale_locks(&self, branch_lock: PathBuf) -> Result<bool, LinkError> {
         let mut removed = false;
         for path in [self.metadata.join("index.lock"), self.metadata.join("HEAD.lock"), branch_lock] {
@@ -79,12 +82,12 @@ impl Links {
         Ok(removed)
     }
 
-    /// Has HEAD name a commit instead of a branch.
+    /// Writes a commit to HEAD, in place of a branch.
     pub(crate) fn detach_head(&self, commit: git2::Oid) -> Result<(), LinkError> {
         Self::replace(self.metadata.join("HEAD"), &format!("{commit}\n"))
     }
 
-    /// Has HEAD name a branch.
+    /// Writes a branch to HEAD.
     pub(crate) fn attach_head(&self, branch: &str) -> Result<(), LinkError> {
         Self::replace(self.metadata.join("HEAD"), &format!("ref: refs/heads/{branch}\n"))
     }
@@ -108,7 +111,7 @@ impl Links {
         put(&path, content).map_err(|source| LinkError::Write { path, source })
     }
 
-    /// Writes the files of the metadata that name its place in the repository, and HEAD if that is not valid.
+    /// Writes the two files of the metadata that name its repository and its working tree, and HEAD if it is not valid.
     pub(crate) fn write_ties(&self, branch: &str) -> Result<(), LinkError> {
         let [commondir, gitdir, _, head] = self.wanted(branch);
         for file in
@@ -131,7 +134,7 @@ impl Links {
         };
         let dot_git = self.tree.join(".git");
         [
-            // The order matters: git takes a directory without HEAD for no worktree, so HEAD comes last.
+            // The order matters: git ignores a directory without HEAD, so HEAD comes last, when the other files exist.
             link(self.metadata.join("commondir"), "", &self.common, "../..\n".to_owned()),
             link(self.metadata.join("gitdir"), "", &dot_git, format!("{}\n", dot_git.display())),
             link(
@@ -149,7 +152,7 @@ impl Links {
     }
 }
 
-/// File of the tie, with its expected content.
+/// Connecting file, with its expected content.
 struct LinkFile {
     path: PathBuf,
     meaning: Meaning,
@@ -157,16 +160,16 @@ struct LinkFile {
 }
 
 enum Meaning {
-    /// A path, however written.
+    /// A path that resolves to the target, absolute or relative.
     Path { prefix: &'static str, target: PathBuf },
-    /// A reference or a commit: a worker may leave HEAD detached, and its work must be found as it was left.
+    /// A reference or a commit. A worker may leave HEAD detached, and its work must be found as it was left.
     Head,
 }
 
 impl LinkFile {
     fn is_good(&self) -> bool {
         let Some(text) = read_up_to(&self.path, LONGEST) else { return false };
-        // As git reads them (`read_gitfile_gently`, `get_common_dir_noenv`): any other white space is a part of the name.
+        // Git removes line ends alone (`read_gitfile_gently`, `get_common_dir_noenv`); other white space is part of the path.
         let text = text.trim_end_matches(['\n', '\r']);
         match &self.meaning {
             Meaning::Path { prefix, target } => text
@@ -185,7 +188,7 @@ impl LinkFile {
     }
 }
 
-/// Replaces a file by a rename, so that a link planted in its place is replaced and not followed.
+/// Replaces a file by a rename, so that a symbolic link that a worker has put there is replaced and not followed.
 fn put(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let mut temporary = path.to_owned().into_os_string();
     temporary.push(TEMPORARY);
@@ -199,17 +202,17 @@ fn put(path: &Path, content: &[u8]) -> std::io::Result<()> {
     fs::rename(&temporary, path)
 }
 
-/// Returns the trimmed text of a small regular file; anything else (a link, a FIFO, a huge file) counts as missing.
+/// Returns the trimmed text of a small regular file. A file of another type or above the limit counts as missing.
 pub(crate) fn read(path: &Path) -> Option<String> {
     read_up_to(path, LONGEST).map(|text| text.trim().to_owned())
 }
 
-/// Returns the whole text of a regular file that may hold settings, or all references of a repository.
+/// Returns the text of a regular file that may be large, such as settings or all references of a repository.
 pub(crate) fn read_whole(path: &Path) -> Option<String> {
     read_up_to(path, LARGEST)
 }
 
-/// Returns the whole content of such a file, which need not be text.
+/// Returns the bytes of a regular file that may be large and need not be text.
 pub(crate) fn read_bytes(path: &Path) -> Option<Vec<u8>> {
     bytes_up_to(path, LARGEST)
 }
@@ -219,7 +222,7 @@ fn read_up_to(path: &Path, limit: u64) -> Option<String> {
 }
 
 fn bytes_up_to(path: &Path, limit: u64) -> Option<Vec<u8>> {
-    // A worker may have planted a link or a FIFO in the place of the file.
+    // A worker may have replaced the file by a symbolic link, or by a FIFO, whose open would wait.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
     if !file.metadata().ok()?.is_file() {
@@ -227,14 +230,14 @@ fn bytes_up_to(path: &Path, limit: u64) -> Option<Vec<u8>> {
     }
     let mut content = Vec::new();
     file.take(limit + 1).read_to_end(&mut content).ok()?;
-    // The beginning of a file says nothing about the rest of it.
+    // A file above the limit is refused and not cut, because its rest could change its meaning.
     (u64::try_from(content.len()).ok()? <= limit).then_some(content)
 }
 
 /// Returns the real path of a path that a file in `directory` contains.
 fn resolved(directory: &Path, written: &str) -> Option<PathBuf> {
     let path = directory.join(written);
-    // The last component stays as it is named, even if it is a link. Only the way to it is resolved.
+    // Only the directory is resolved. The last component stays as it is named, even if it is a symbolic link.
     match path.file_name() {
         Some(name) => Some(path.parent()?.canonicalize().ok()?.join(name)),
         None => path.canonicalize().ok(),

@@ -1,32 +1,33 @@
-//! The name of one workspace: a single path component that is also fit for a git branch.
+//! Name of a workspace: a single path component that is also valid in the name of a git branch.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes a name may have; file names end at 255 and the name gets prefixes and suffixes.
+/// Limit on a name, in bytes. File names have up to 255 bytes, and the name gets prefixes and suffixes.
 const LONGEST: usize = 128;
 
-/// A name for a scratch directory or a worktree: letters, digits, `_`, `-` and inner dots.
+/// Name for a scratch directory or a worktree: 1 to 128 letters, digits, `_`, `-` and inner dots.
 ///
-/// It cannot name another directory (`..`, a slash), hide (a leading dot) or upset git (`a..b`, `x.lock`).
+/// The name cannot lead to another directory (`..`, a slash), be hidden (a leading dot), look like an option (a leading
+/// `-`), or be refused by git (`a..b`, `x.lock`).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Name(String);
 
-/// Reasons why a text is no [`Name`].
+/// Error for a text that is not a [`Name`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{name:?} cannot name a workspace: it must be 1 to 128 of a-z A-Z 0-9 _ - and inner single dots, and not end in .lock"
 )]
 pub struct NameError {
-    /// The text that was refused.
+    /// Refused text.
     pub name: String,
 }
 
 impl Name {
-    /// Checks a text and takes it as a name.
+    /// Checks a text, and returns it as a name.
     pub fn new(text: impl Into<String>) -> Result<Self, NameError> {
         let name = text.into();
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');

@@ -1,4 +1,5 @@
-//! Placing a file in a directory that a worker may have written, and taking one away there, without ever leaving it.
+//! Places a file beneath a directory that a worker may write, and removes one there. Each part of the path is opened without
+//! following links, so that no entry of the worker leads out of the directory.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -11,19 +12,19 @@ use rustix::io::Errno;
 
 use crate::open::{self, OpenError};
 
-/// Name of the file until it is whole.
+/// Name of the file until it is complete.
 const DRAFT: &str = ".supervisor-draft";
 
-/// Reasons why a file could not be placed.
+/// Reasons why a file could not be placed or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum PlacingError {
     /// The directory itself could not be opened.
     #[error("the directory cannot be opened: {0}")]
     Directory(#[source] OpenError),
-    /// The path is not one inside of the directory.
+    /// The path is absolute, empty, or has `.` or `..` in it.
     #[error("{} is not a path inside of the directory", path.display())]
     Outside { path: PathBuf },
-    /// Something else than a directory stands in the way.
+    /// A part of the path is not a directory.
     #[error("{} is not a directory", path.display())]
     InTheWay { path: PathBuf },
     /// The file could not be removed.
@@ -44,12 +45,13 @@ pub enum PlacingError {
     },
 }
 
-/// Places a file of the caller's, readable by it alone, at `path` beneath `dir`, and replaces an existing file. It makes directories on
-/// the way, follows no symbolic link, and never waits for an entry that a worker may have planted.
+/// Places a file at `path` beneath `dir`, and replaces an existing file. The caller owns the file, and its mode is 0600.
+/// Missing directories are made, no symbolic link is followed, and no entry that a worker may have planted, such as a FIFO,
+/// makes the call wait.
 ///
 /// # Errors
-/// Where something else stands in the way, or the file cannot be written; an existing file is unchanged then.
-pub fn place(dir: &Path, path: &Path, bytes: &[u8]) -> Result<(), PlacingError> {
+/// A part of the path is not a directory, or the file cannot be written; an existing file is then unchanged.
+pub fn place_file(dir: &Path, path: &Path, bytes: &[u8]) -> Result<(), PlacingError> {
     let wrong = |errno: Errno| PlacingError::Write { path: path.to_owned(), source: errno.into() };
     let (parents, name) = inside(path)?;
     let mut at = open::directory(dir).map_err(PlacingError::Directory)?.fd;
@@ -58,7 +60,7 @@ pub fn place(dir: &Path, path: &Path, bytes: &[u8]) -> Result<(), PlacingError> 
         shown.push(part);
         at = enter(&at, Path::new(part.as_os_str())).map_err(|errno| in_the_way(errno, &shown, wrong))?;
     }
-    // An earlier try may have left one.
+    // An interrupted call may have left its draft.
     match unlinkat(&at, DRAFT, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => {}
         Err(errno) => return Err(wrong(errno)),
@@ -70,11 +72,11 @@ pub fn place(dir: &Path, path: &Path, bytes: &[u8]) -> Result<(), PlacingError> 
     placed.map_err(|source| PlacingError::Write { path: path.to_owned(), source })
 }
 
-/// Removes the file at `path` beneath `dir`. A link is removed, and its target stays. A directory at `path` stays. No symbolic link is
-/// followed.
+/// Removes the file at `path` beneath `dir`. A link is removed, and its target stays. A directory at `path` stays. No
+/// symbolic link is followed. A missing file is no error.
 ///
 /// # Errors
-/// Where something else than a directory stands on the way, or the file cannot be removed.
+/// A part of the path is not a directory, or the file cannot be removed.
 pub fn remove(dir: &Path, path: &Path) -> Result<(), PlacingError> {
     let wrong = |errno: Errno| PlacingError::Remove { path: path.to_owned(), source: errno.into() };
     let (parents, name) = inside(path)?;
@@ -94,11 +96,11 @@ pub fn remove(dir: &Path, path: &Path) -> Result<(), PlacingError> {
     }
 }
 
-/// Flags that open a directory on the way.
+/// Flags that open a directory of the path.
 const DIRECTORY: OFlags =
     OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// The directories of a path, and the name of its file. The path leads out of nothing.
+/// Returns the directories of a path and the name of its file. Refuses a path that could lead out of its directory.
 fn inside(path: &Path) -> Result<(&Path, &OsStr), PlacingError> {
     let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
     let name = path.file_name().filter(|_| is_inside);
@@ -113,7 +115,7 @@ fn in_the_way(errno: Errno, path: &Path, otherwise: impl FnOnce(Errno) -> Placin
     }
 }
 
-/// Opens a directory beneath another one, and makes it where nothing is there.
+/// Opens a directory in another one, and makes it if nothing has its name.
 fn enter(at: &OwnedFd, name: &Path) -> Result<OwnedFd, Errno> {
     match openat(at, name, DIRECTORY, Mode::empty()) {
         Err(Errno::NOENT) => {
@@ -135,12 +137,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let top = dir.path().canonicalize().unwrap();
         let path = Path::new(".x/y/auth.json");
-        place(&top, path, b"one").unwrap();
+        place_file(&top, path, b"one").unwrap();
         // What a killed try has left, and what a worker made of it.
         fs_err::write(top.join(".x/y").join(DRAFT), "half").unwrap();
         fs_err::remove_file(top.join(path)).unwrap();
         symlink("/etc/hostname", top.join(path)).unwrap();
-        place(&top, path, b"two").unwrap();
+        place_file(&top, path, b"two").unwrap();
         assert_eq!(fs_err::read(top.join(path)).unwrap(), b"two");
         let meta = fs_err::symlink_metadata(top.join(path)).unwrap();
         assert!(meta.is_file() && meta.permissions().mode() & 0o777 == 0o600);
@@ -185,20 +187,20 @@ mod tests {
         symlink(&other, home.join(".x")).unwrap();
         fs_err::write(home.join("file"), "").unwrap();
         for path in [".x/auth.json", "file/auth.json"] {
-            let placed = place(&home, Path::new(path), b"secret");
+            let placed = place_file(&home, Path::new(path), b"secret");
             assert!(matches!(placed, Err(PlacingError::InTheWay { .. })), "{path}: {placed:?}");
         }
         for path in ["../other/a", "/etc/a", "", "a/../../b"] {
-            let placed = place(&home, Path::new(path), b"secret");
+            let placed = place_file(&home, Path::new(path), b"secret");
             assert!(matches!(placed, Err(PlacingError::Outside { .. })), "{path}: {placed:?}");
         }
         symlink(other.join("new"), home.join("auth.json")).unwrap();
-        place(&home, Path::new("auth.json"), b"secret").unwrap();
+        place_file(&home, Path::new("auth.json"), b"secret").unwrap();
         fs_err::create_dir(home.join("taken")).unwrap();
-        assert!(place(&home, Path::new("taken"), b"secret").is_err());
+        assert!(place_file(&home, Path::new("taken"), b"secret").is_err());
         assert_eq!(fs_err::read_dir(&other).unwrap().count(), 0);
         symlink(&home, top.join("link")).unwrap();
-        let placed = place(&top.join("link"), Path::new("a"), b"secret");
+        let placed = place_file(&top.join("link"), Path::new("a"), b"secret");
         assert!(matches!(placed, Err(PlacingError::Directory(_))), "{placed:?}");
     }
 }

@@ -13,10 +13,10 @@ pub struct Prepared {
     pub path: PathBuf,
     pub kind: Kind,
     /// Part of the workspace that had to be made.
-    pub made: Made,
+    pub made: Preparation,
     pub owner: Owner,
     /// The directory's identity, by which it is leased.
-    pub place: Place,
+    pub place: FileIdentity,
     /// True if the directory is the top of a working tree of git.
     pub is_repository: bool,
     /// The branch that is checked out; only for a worktree.
@@ -60,7 +60,7 @@ pub enum Kind {
 /// Extent of the preparation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Made {
+pub enum Preparation {
     /// The workspace was made for this run.
     Created,
     /// The workspace existed, with the files that an earlier run left in it.
@@ -84,20 +84,20 @@ impl Owner {
         Self { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw() }
     }
 
-    pub(crate) fn of(stat: &Stat) -> Self {
+    pub(crate) fn from_stat(stat: &Stat) -> Self {
         Self { uid: stat.st_uid, gid: stat.st_gid }
     }
 }
 
 /// The identity of a directory, whatever it is called: its device and inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Place {
+pub struct FileIdentity {
     pub device: u64,
     pub inode: u64,
 }
 
-impl Place {
-    pub(crate) fn of(stat: &Stat) -> Self {
+impl FileIdentity {
+    pub(crate) fn from_stat(stat: &Stat) -> Self {
         Self { device: stat.st_dev, inode: stat.st_ino }
     }
 }

@@ -1,4 +1,4 @@
-//! Contents of a worktree, and its removal without losing them.
+//! Examines the work in a worktree, and removes a worktree without losing its work.
 
 use std::path::PathBuf;
 
@@ -10,16 +10,17 @@ use crate::links::Links;
 use crate::open::{self, OpenError};
 use crate::removal::Removal;
 use crate::tree::remove_tree;
-use crate::worktree::{Note, Worktree, WorktreeError, forget_kept};
+use crate::worktree::{Note, Worktree, WorktreeError, forget_references};
 
-/// Work that is lost when a worktree is removed. Ignored files always are.
+/// Work that may be lost when a worktree is removed. Ignored files are always lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Loss {
-    /// Nothing: refused when there are uncommitted changes, or commits that no other branch, remote or tag has.
+    /// Nothing: the removal is refused if there are uncommitted changes, or commits that no other branch, remote or tag has.
     #[default]
     Refuse,
-    /// Nothing, but the branch stays with its commits: refused when there are uncommitted changes, or commits on no branch.
+    /// Nothing, but the branch stays with its commits: the removal is refused if there are uncommitted changes, or commits
+    /// that no branch, remote or tag has.
     KeepBranch,
     /// Everything: changes, commits and the branch.
     Accept,
@@ -31,7 +32,7 @@ pub enum Loss {
 pub enum Changes {
     /// None.
     Clean,
-    /// Some.
+    /// At least one path has changes.
     Dirty {
         /// Changed, new or deleted paths; a new directory counts once, ignored files do not.
         count: usize,
@@ -46,9 +47,9 @@ pub struct Status {
     pub changes: Changes,
     /// The commit, in hex, that the worktree's HEAD points at; none on a branch without commits.
     pub head_commit: Option<String>,
-    /// Commits of the branch `task/<id>` that no other branch, remote branch or tag has.
+    /// Number of commits of the branch `task/<id>` that no other branch, remote branch or tag has.
     pub unmerged: usize,
-    /// Commits of a detached HEAD that no branch at all has.
+    /// Number of commits of a detached HEAD that no branch, remote branch or tag has.
     pub detached: usize,
 }
 
@@ -64,7 +65,7 @@ impl Worktree {
         }
     }
 
-    /// Returns the decision of [`Worktree::remove`], by its rules, and removes nothing.
+    /// Returns the result that [`Worktree::remove`] would have, and removes nothing.
     pub fn judge(&self, loss: Loss) -> Result<Removal, WorktreeError> {
         let source = Source::open(&self.repository)?;
         let directory = self.directory();
@@ -86,8 +87,9 @@ impl Worktree {
 
     /// Removes the worktree, its metadata and, unless it is to be kept, its branch.
     ///
-    /// Only for the holder of the worktree's lease. An interrupted removal is finished by the next removal; the next
-    /// preparation makes the worktree anew. If the directory is gone already, only the branch is judged.
+    /// The caller holds the lease of the worktree. An interrupted removal is completed by the next removal; the next
+    /// preparation makes the worktree anew. If the directory no longer exists, only the commits of the branch can refuse the
+    /// removal.
     pub fn remove(&self, loss: Loss) -> Result<Removal, WorktreeError> {
         let source = Source::open(&self.repository)?;
         let directory = self.directory();
@@ -107,7 +109,7 @@ impl Worktree {
             return Err(refusal);
         }
         let tracked = self.is_tracked(&source, &links)?;
-        // From here on, a crash leaves the note, by which the next call knows that the rest holds no work.
+        // After a crash beyond this line, the note tells the next call that the remains contain no work.
         note.mark_incomplete()?;
         remove_tree(&directory, &self.id).map_err(WorktreeError::Clear)?;
         remove_tree(&source.metadata(), &self.id).map_err(WorktreeError::Clear)?;
@@ -116,7 +118,7 @@ impl Worktree {
             source.delete_branch(&branch)?;
         }
         if loss == Loss::Accept {
-            forget_kept(&source, &self.id)?;
+            forget_references(&source, &self.id)?;
         }
         note.discard()?;
         Ok(if tracked { Removal::Removed } else { Removal::Absent })
@@ -131,7 +133,7 @@ impl Worktree {
         if loss == Loss::Accept {
             return Ok(());
         }
-        // An incomplete worktree holds no work, but its branch may be older than the interruption.
+        // An incomplete worktree contains no work, but its branch may have commits from before the interruption.
         if note.incomplete || links.tree.symlink_metadata().is_err() {
             return self.refuse_lost_commits(source, loss);
         }

@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Outcome of a removal.
+/// Extent to which a tree or a worktree was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Removal {
-    /// The thing is gone.
+    /// The tree, or the worktree, was removed.
     Removed,
-    /// The directory is empty; it is left for a user who may write the directory above it.
+    /// The directory was emptied. A user who may write the directory above it has to remove it.
     Emptied,
-    /// There was nothing.
+    /// Nothing existed at the path.
     Absent,
 }

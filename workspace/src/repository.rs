@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::commits::first_missing;
 pub(crate) use self::diff::diff;
-pub use self::diff::{Detail, Diff, DiffOf, FileDiff, FileStatus, Hunk, Line, LineKind};
+pub use self::diff::{Detail, Diff, DiffLine, DiffOf, FileDiff, FileStatus, Hunk, LineKind};
 pub(crate) use self::doubts::open_tree;
 pub(crate) use self::doubts::to_files;
 pub use self::error::RepositoryError;
@@ -30,7 +30,7 @@ use crate::author::Author;
 
 /// State of a repository, complete enough to show any change by another process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct RepositorySnapshot {
     /// Branch or commit that HEAD names.
     pub head: String,
     /// Every reference with its target.
@@ -105,7 +105,7 @@ fn head(git: &Repository, path: &Path) -> Result<Head, RepositoryError> {
 ///
 /// # Errors
 /// Where it cannot be opened by this user, or read.
-pub fn standing(path: &Path) -> Result<Standing, RepositoryError> {
+pub fn snapshot(path: &Path) -> Result<RepositorySnapshot, RepositoryError> {
     let git = open(path)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let failed = read(path, "the references");
@@ -128,7 +128,7 @@ pub fn standing(path: &Path) -> Result<Standing, RepositoryError> {
             changes.insert(text(entry.path_bytes()), entry.status().bits());
         }
     }
-    Ok(Standing { head, references, changes })
+    Ok(RepositorySnapshot { head, references, changes })
 }
 
 /// Clones a repository on this host so that nothing ties the clone to it: no shared file, no remote.
@@ -209,10 +209,10 @@ pub fn commit_file(
 pub fn tip(path: &Path, branch: &str) -> Result<Committed, RepositoryError> {
     let git = open(path)?;
     let failed = read(path, "the commit");
-    let found = git
+    let reference = git
         .find_branch(branch, git2::BranchType::Local)
         .map_err(|_| RepositoryError::NoBranch { path: path.to_owned(), branch: branch.to_owned() })?;
-    let commit = found.get().peel_to_commit().map_err(&failed)?;
+    let commit = reference.get().peel_to_commit().map_err(&failed)?;
     let tree = commit.tree().map_err(&failed)?;
     let before = match commit.parent(0) {
         Ok(parent) => Some(parent.tree().map_err(&failed)?),

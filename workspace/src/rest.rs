@@ -124,34 +124,34 @@ impl Rest<'_> {
         let Ok(head) = self.git.head().and_then(|head| head.peel_to_commit()) else {
             return Ok(hindered("HEAD of the worktree names no commit", &Changes::new()));
         };
-        let own = match terms {
+        let supervisors_commits = match terms {
             Some(terms) => self.is_made(&head, span, terms)?,
             None => false,
         };
         let index = self.git.index()?;
         let changes = self.changes(&head.tree()?, &index)?;
         let hindrance = self.hindrance(span, head.id(), &index)?;
-        if let Some(why) = hindrance.filter(|_| !own) {
+        if let Some(why) = hindrance.filter(|_| !supervisors_commits) {
             // A detached HEAD may hold commits that the branch does not have.
             let is_clean =
                 changes.is_empty() && self.source.tip(&self.branch).ok().flatten() == Some(head.id());
             return Ok(if is_clean { Uncommitted::default() } else { hindered(&why, &changes) });
         }
-        let (wanted, mut left) = self.sorted(&changes, &head.tree()?)?;
+        let (wanted, mut uncommitted) = self.sorted(&changes, &head.tree()?)?;
         let Some(terms) = terms else {
-            left.extend(wanted.keys().map(|path| left_path(path, LeftBecause::Unasked)));
-            return Ok(named(Uncommitted::default(), left));
+            uncommitted.extend(wanted.keys().map(|path| left_path(path, LeftBecause::Unasked)));
+            return Ok(named(Uncommitted::default(), uncommitted));
         };
-        if own {
+        if supervisors_commits {
             // The commit of an interrupted call.
-            return Ok(named(self.made(&head)?, left));
+            return Ok(named(self.made(&head)?, uncommitted));
         }
         if let Some(why) = self.too_much(&wanted) {
-            left.extend(wanted.keys().map(|path| left_path(path, LeftBecause::Unasked)));
-            return Ok(named(Uncommitted { hindrance: Some(why), ..Uncommitted::default() }, left));
+            uncommitted.extend(wanted.keys().map(|path| left_path(path, LeftBecause::Unasked)));
+            return Ok(named(Uncommitted { hindrance: Some(why), ..Uncommitted::default() }, uncommitted));
         }
-        let made = self.commit(&head, &wanted, terms, &mut left)?;
-        Ok(named(made, left))
+        let made = self.commit(&head, &wanted, terms, &mut uncommitted)?;
+        Ok(named(made, uncommitted))
     }
 
     /// Counts the commits of the branch that the repository's own HEAD does not have.
@@ -195,8 +195,8 @@ impl Rest<'_> {
         Ok((!is_known).then(|| format!("{} was moved by somebody else during the run", self.branch)))
     }
 
-    /// True if the supervisor made the commit at HEAD of these changes, in an interrupted call. A worker can write the same message, but neither
-    /// after its run nor into the log of the branch.
+    /// Returns true if the supervisor made the commit at HEAD of these changes, in an interrupted call. A worker can
+    /// write the same message, but neither after its run nor into the log of the branch.
     fn is_made(&self, head: &Commit<'_>, span: &Span, terms: &CommitTerms) -> Result<bool, git2::Error> {
         if head.message_bytes() != terms.message.as_bytes()
             || self.source.tip(&self.branch).ok().flatten() != Some(head.id())
@@ -209,9 +209,9 @@ impl Rest<'_> {
         }))
     }
 
-    /// True if the supervisor has moved the branch last, by its log.
+    /// Returns true if the supervisor has moved the branch last, by its log.
     fn is_ours(&self) -> Result<bool, git2::Error> {
-        Ok(self.last_told()?.is_some_and(|told| told.starts_with(OURS)))
+        Ok(self.last_told()?.is_some_and(|entries| entries.starts_with(OURS)))
     }
 
     /// Returns the last entry in the log of the branch.
@@ -274,14 +274,14 @@ impl Rest<'_> {
     fn sorted(&self, changes: &Changes, tree: &Tree<'_>) -> Result<(Changes, Vec<LeftPath>), git2::Error> {
         let inside: BTreeSet<Vec<u8>> = changes.keys().filter_map(|path| repository_of(path)).collect();
         let mut wanted = Changes::new();
-        let mut left = Vec::new();
-        let mut told = BTreeSet::new();
+        let mut uncommitted = Vec::new();
+        let mut entries = BTreeSet::new();
         for (path, change) in changes {
             if *change == Change::New {
                 let inside = parents(path).chain([path.as_slice()]).find(|dir| inside.contains(*dir));
                 if let Some(dir) = inside {
-                    if told.insert(dir.to_vec()) {
-                        left.push(left_path(dir, LeftBecause::Repository));
+                    if entries.insert(dir.to_vec()) {
+                        uncommitted.push(left_path(dir, LeftBecause::Repository));
                     }
                     continue;
                 }
@@ -293,11 +293,11 @@ impl Rest<'_> {
                 }
             }
             match self.kept_back(path, *change)? {
-                Some(why) => left.push(left_path(path, why)),
+                Some(why) => uncommitted.push(left_path(path, why)),
                 None => drop(wanted.insert(path.clone(), *change)),
             }
         }
-        Ok((wanted, left))
+        Ok((wanted, uncommitted))
     }
 
     /// Returns the reason why a path is never committed.
@@ -454,11 +454,11 @@ fn hindered(why: &str, changes: &Changes) -> Uncommitted {
 }
 
 /// Adds the paths that are left, as many as are named.
-fn named(made: Uncommitted, mut left: Vec<LeftPath>) -> Uncommitted {
-    left.sort_by(|a, b| a.path.cmp(&b.path));
-    let more = left.len().saturating_sub(NAMED);
-    left.truncate(NAMED);
-    Uncommitted { left, more, ..made }
+fn named(made: Uncommitted, mut uncommitted: Vec<LeftPath>) -> Uncommitted {
+    uncommitted.sort_by(|a, b| a.path.cmp(&b.path));
+    let more = uncommitted.len().saturating_sub(NAMED);
+    uncommitted.truncate(NAMED);
+    Uncommitted { left: uncommitted, more, ..made }
 }
 
 #[cfg(test)]

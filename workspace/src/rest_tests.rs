@@ -253,7 +253,7 @@ fn without_terms_changes_are_named_and_nothing_is_committed() {
     let rest = ended.worktree.rest(&ended.span, None).unwrap();
     assert_eq!((rest.left.len(), rest.more, rest.commit.as_deref()), (NAMED, 11, None));
     assert_eq!(rest.left[0], LeftPath { path: "many/00".to_owned(), why: LeftBecause::Unasked });
-    let told = Evidence { uncommitted: Some(rest), ..Evidence::default() };
-    let written = serde_json::to_string(&told).unwrap();
-    assert_eq!(serde_json::from_str::<Evidence>(&written).unwrap(), told);
+    let evidence = Evidence { uncommitted: Some(rest), ..Evidence::default() };
+    let written = serde_json::to_string(&evidence).unwrap();
+    assert_eq!(serde_json::from_str::<Evidence>(&written).unwrap(), evidence);
 }

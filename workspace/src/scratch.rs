@@ -10,7 +10,7 @@ use rustix::process::{Gid, Uid};
 use crate::code::Code;
 use crate::name::Name;
 use crate::open::{self, OpenError};
-use crate::prepared::{Grants, Kind, Made, Owner, Place, Prepared};
+use crate::prepared::{FileIdentity, Grants, Kind, Owner, Preparation, Prepared};
 use crate::tree;
 
 /// Reason why a scratch directory could not be prepared.
@@ -115,20 +115,20 @@ pub fn prepare(base: &Path, name: &Name, owner: Option<Owner>) -> Result<Prepare
     let me = Owner::current();
     let owner = owner.unwrap_or(me);
     let made = match mkdirat(&parent.fd, name.as_str(), Mode::RWXU) {
-        Ok(()) => Made::Created,
-        Err(Errno::EXIST) => Made::Reused,
+        Ok(()) => Preparation::Created,
+        Err(Errno::EXIST) => Preparation::Reused,
         Err(errno) => return Err(ScratchError::Create { path, source: errno.into() }),
     };
     let opened = open::child(&parent.fd, Path::new(name.as_str()), &path).map_err(ScratchError::Open)?;
-    let found = opened.stat.st_uid;
+    let owner_uid = opened.stat.st_uid;
     // A directory that was made just now is empty.
-    let interrupted = found == me.uid
-        && found != owner.uid
-        && (made == Made::Created
+    let interrupted = owner_uid == me.uid
+        && owner_uid != owner.uid
+        && (made == Preparation::Created
             || tree::is_empty(&opened.fd)
                 .map_err(|source| ScratchError::List { path: path.clone(), source })?);
-    if found != owner.uid && !interrupted {
-        return Err(ScratchError::ForeignOwner { path, found, expected: owner.uid });
+    if owner_uid != owner.uid && !interrupted {
+        return Err(ScratchError::ForeignOwner { path, found: owner_uid, expected: owner.uid });
     }
     if opened.stat.st_mode & 0o7777 != Mode::RWXU.as_raw_mode() {
         open::make_private(&opened.fd)
@@ -149,9 +149,9 @@ pub fn prepare(base: &Path, name: &Name, owner: Option<Owner>) -> Result<Prepare
     Ok(Prepared {
         path,
         kind: Kind::Scratch,
-        made: if interrupted && made == Made::Reused { Made::Repaired } else { made },
-        owner: Owner::of(&stat),
-        place: Place::of(&stat),
+        made: if interrupted && made == Preparation::Reused { Preparation::Repaired } else { made },
+        owner: Owner::from_stat(&stat),
+        place: FileIdentity::from_stat(&stat),
         is_repository: false,
         branch: None,
         grants: Grants::default(),
@@ -174,7 +174,7 @@ mod tests {
     fn a_scratch_directory_is_new_and_private() {
         let base = tempfile::tempdir().unwrap();
         let prepared = prepare(base.path(), &name(), None).unwrap();
-        assert_eq!(prepared.made, Made::Created);
+        assert_eq!(prepared.made, Preparation::Created);
         let metadata = fs_err::metadata(&prepared.path).unwrap();
         assert_eq!(metadata.permissions().mode() & 0o7777, 0o700);
         assert_eq!(metadata.ino(), prepared.place.inode);
@@ -187,7 +187,7 @@ mod tests {
         fs_err::write(first.path.join("draft"), "kept").unwrap();
         fs_err::set_permissions(&first.path, PermissionsExt::from_mode(0o777)).unwrap();
         let second = prepare(base.path(), &name(), None).unwrap();
-        assert_eq!((second.made, second.place), (Made::Reused, first.place));
+        assert_eq!((second.made, second.place), (Preparation::Reused, first.place));
         assert_eq!(fs_err::read_to_string(second.path.join("draft")).unwrap(), "kept");
         assert_eq!(fs_err::metadata(&second.path).unwrap().permissions().mode() & 0o777, 0o700);
     }
@@ -235,8 +235,8 @@ mod tests {
         let owner = Owner { uid: 60_001, gid: 60_001 };
         let path = prepare(base.path(), &name(), None).unwrap().path;
         let prepared = prepare(base.path(), &name(), Some(owner)).unwrap();
-        assert_eq!((prepared.made, prepared.owner), (Made::Repaired, owner));
-        assert_eq!(prepare(base.path(), &name(), Some(owner)).unwrap().made, Made::Reused);
+        assert_eq!((prepared.made, prepared.owner), (Preparation::Repaired, owner));
+        assert_eq!(prepare(base.path(), &name(), Some(owner)).unwrap().made, Preparation::Reused);
         chown(&path, Some(60_002), None).unwrap();
         let error = prepare(base.path(), &name(), Some(owner)).unwrap_err();
         assert!(matches!(error, ScratchError::ForeignOwner { found: 60_002, expected: 60_001, .. }));

@@ -61,7 +61,7 @@ const PRIVATE: &[u8] = b"PRIVATE KEY";
 /// Longest kind of key.
 const KIND: usize = 40;
 
-/// True if a file has the name of a secret.
+/// Returns true if a file has the name of a secret.
 pub(crate) fn is_named(path: &Path) -> bool {
     let Some(name) = path.file_name().map(OsStr::to_string_lossy) else { return false };
     let name = name.to_ascii_lowercase();
@@ -72,12 +72,12 @@ pub(crate) fn is_named(path: &Path) -> bool {
     NAMES.contains(&name.as_str()) || name.starts_with(".env.") || EXTENSIONS.contains(&extension)
 }
 
-/// True if a text holds a key.
+/// Returns true if a text holds a key.
 pub(crate) fn is_held(text: &[u8]) -> bool {
     (0..text.len()).any(|at| begins(&text[at..], at.checked_sub(1).map(|before| text[before])))
 }
 
-/// True if a text begins with a key; `before` is the character before it.
+/// Returns true if a text begins with a key; `before` is the character before it.
 fn begins(text: &[u8], before: Option<u8>) -> bool {
     match text.first() {
         Some(b'-') => is_private_key(text),

@@ -1,4 +1,4 @@
-//! Text form of a workspace: `scratch`, `dir:/abs`, `worktree`, `worktree:/abs/repo`.
+//! Parses the text form of a workspace: `scratch`, `dir:/abs`, `worktree`, `worktree:/abs/repo`.
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
@@ -8,23 +8,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
 
-/// Kind of workspace that a task asks for.
+/// Workspace that a task requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum WorkspaceSpec {
     /// A fresh directory of its own.
     #[default]
     Scratch,
-    /// This existing directory; absolute, without `.` or `..`.
+    /// The directory at this path, which is absolute and has no `.` or `..`.
     Directory(PathBuf),
     /// A linked worktree of a git repository.
     Worktree {
-        /// The repository, absolute; without it the caller's default repository is meant.
+        /// Absolute path of the repository; none for the default repository of the caller.
         repository: Option<PathBuf>,
     },
 }
 
-/// Reasons why a text is no [`WorkspaceSpec`].
+/// Reasons why a text is not a [`WorkspaceSpec`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// The word before the colon is unknown.
@@ -33,7 +33,7 @@ pub enum SpecError {
     /// `scratch` takes no path.
     #[error("a scratch workspace takes no path, and {path:?} was given")]
     ScratchWithPath { path: String },
-    /// `dir` needs a path, and `dir:`, `worktree:` have none after the colon.
+    /// `dir` has no path, or nothing follows the colon of `dir:` or `worktree:`.
     #[error("{kind}: names no path")]
     EmptyPath { kind: String },
     /// The path does not start with a slash.

@@ -43,6 +43,11 @@ impl Fixture {
         self.git_in(&self.root, arguments)
     }
 
+    /// Returns true if the repository has an object of this name.
+    pub(crate) fn has_object(&self, name: &str) -> bool {
+        self.command(&self.root).args(["cat-file", "-e", name]).output().unwrap().status.success()
+    }
+
     /// Runs git without the configuration of the tests' user; returns its trimmed output.
     pub(crate) fn git_in(&self, directory: &Path, arguments: &[&str]) -> String {
         let output = self.command(directory).args(arguments).output().unwrap();

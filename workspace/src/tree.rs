@@ -1,4 +1,5 @@
-//! Removing a directory tree that a worker filled, without ever leaving it.
+//! Removes a directory tree that a worker has filled. Neither a symbolic link nor a mount point leads the removal out of
+//! the tree.
 
 use std::ffi::{CStr, OsStr};
 use std::os::fd::OwnedFd;
@@ -19,7 +20,7 @@ pub enum TreeError {
     /// The directory that holds the tree could not be opened.
     #[error("open the directory that holds the workspace")]
     OpenBase(#[source] OpenError),
-    /// The tree has another type, or could not be opened.
+    /// The top of the tree is not a directory, or could not be opened.
     #[error("open the workspace to remove it")]
     Open(#[source] OpenError),
     /// A file system is mounted inside.
@@ -70,10 +71,10 @@ impl TreeError {
 
 /// Removes the directory `base/name` with all it holds.
 ///
-/// Symbolic links are removed, not followed, and a mount point inside stops the removal. A process that may empty the
-/// directory but not write `base` (a job process under the worker's uid) gets [`Removal::Emptied`]; a caller that can write `base`
-/// then calls this again. The depth of the tree costs neither stack nor descriptors: a directory that is not empty is
-/// moved to the top of the tree and emptied in turn.
+/// Symbolic links are removed and not followed, and a mount point inside stops the removal. A process that may empty
+/// the directory but not write `base` (a job process under the worker's uid) gets [`Removal::Emptied`]; a caller that
+/// can write `base` then calls this function again. The stack and the number of open descriptors do not grow with the
+/// depth of the tree: a subdirectory that is not empty is moved to the top of the tree and emptied there.
 pub fn remove_tree(base: &Path, name: &Name) -> Result<Removal, TreeError> {
     let parent = match open::trusted(base) {
         Ok(parent) => parent,
@@ -108,14 +109,19 @@ pub(crate) fn is_empty(held: &OwnedFd) -> std::io::Result<bool> {
     Ok(true)
 }
 
+/// Removal in progress of all that a directory contains.
 struct Emptying {
+    /// Directory to empty, open for reading.
     top: OwnedFd,
+    /// Path of that directory, for errors.
     path: PathBuf,
+    /// Number of the last name `.removing-NUMBER` that was tried for a moved directory.
     moved: u64,
 }
 
 impl Emptying {
-    /// Empties the top directory, until a pass over it finds nothing.
+    /// Empties the top directory. The listing changes while it is read, so an entry can be missed: only a pass that finds
+    /// no entry ends the removal.
     fn run(&mut self) -> Result<(), TreeError> {
         let path = self.path.clone();
         loop {
@@ -141,7 +147,7 @@ impl Emptying {
         }
     }
 
-    /// Removes a directory of the top; a part that is not empty moves up to the top.
+    /// Removes a directory in the top directory. Its subdirectories that are not empty are moved to the top.
     fn empty(&mut self, name: &CStr, path: &Path) -> Result<(), TreeError> {
         let Some(directory) = opened(&self.top, name, path)? else { return Ok(()) };
         for entry in listed(&directory, path)? {
@@ -152,6 +158,7 @@ impl Emptying {
                 continue;
             }
             let shown = shown(path, inner);
+            // For a directory, unlink fails with EISDIR on Linux and with EPERM by POSIX (unlink(2)).
             match unlinkat(&directory, inner, AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(Errno::ISDIR | Errno::PERM) => match unlinkat(&directory, inner, AtFlags::REMOVEDIR) {
@@ -163,21 +170,23 @@ impl Emptying {
             }
         }
         match unlinkat(&self.top, name, AtFlags::REMOVEDIR) {
-            // Listing while removing may miss an entry: the next pass over the top finds the directory again.
+            // The listing may have missed an entry. The next pass over the top then finds this directory again.
             Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
             Err(errno) => Err(refused(path, errno)),
         }
     }
 
-    /// Moves a directory that is not empty to the top, under a name that is free.
+    /// Moves a directory that is not empty to the top, under a free name.
     fn raise(&mut self, from: &OwnedFd, name: &CStr, path: &Path) -> Result<(), TreeError> {
-        // Moving a directory to another parent rewrites its "..", which needs write permission on it.
+        // A move to another parent rewrites the entry ".." of the directory, which needs write permission on it
+        // (EACCES in rename(2)). Opening the directory sets its mode.
         drop(opened(from, name, path)?);
         loop {
             self.moved += 1;
             match renameat(from, name, &self.top, format!(".removing-{}", self.moved)) {
                 Ok(()) | Err(Errno::NOENT) => return Ok(()),
-                // A worker may have used the name. Replacing what it put there would do no harm either.
+                // A worker may have used the name. An empty directory of that name is replaced, which does no harm:
+                // it would be removed too.
                 Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) => {}
                 Err(errno) => return Err(refused(path, errno)),
             }
@@ -186,6 +195,7 @@ impl Emptying {
 
     fn is_directory(&self, listed: FileType, name: &CStr, path: &Path) -> Result<bool, TreeError> {
         match listed {
+            // Some file systems list entries without their types (readdir(3)).
             FileType::Unknown => match statat(&self.top, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => Ok(FileType::from_raw_mode(stat.st_mode) == FileType::Directory),
                 Err(errno) => Err(refused(path, errno)),
@@ -195,7 +205,7 @@ impl Emptying {
     }
 }
 
-/// Opens a directory of `parent`, unless it is gone.
+/// Opens a directory in `parent` for reading, and makes it writable; none if it no longer exists.
 fn opened(parent: &OwnedFd, name: &CStr, path: &Path) -> Result<Option<OwnedFd>, TreeError> {
     match open::child(parent, Path::new(OsStr::from_bytes(name.to_bytes())), path) {
         Ok(opened) => unlocked(&opened.fd, path).map(Some),
@@ -205,7 +215,7 @@ fn opened(parent: &OwnedFd, name: &CStr, path: &Path) -> Result<Option<OwnedFd>,
     }
 }
 
-/// Makes a held directory writable for us and opens it for reading.
+/// Gives the owner of a held directory all rights on it, and opens it for reading.
 fn unlocked(held: &OwnedFd, path: &Path) -> Result<OwnedFd, TreeError> {
     let failed = |source| TreeError::Unlock { path: path.to_owned(), source };
     let stat = rustix::fs::fstat(held).map_err(|errno| failed(errno.into()))?;
@@ -228,7 +238,7 @@ fn remove(from: &OwnedFd, name: &CStr, flags: AtFlags, path: &Path) -> Result<()
 
 fn refused(path: &Path, errno: Errno) -> TreeError {
     let path = path.to_owned();
-    // A mount point answers EBUSY to rmdir and rename, a bind mount EXDEV to rename.
+    // On a mount point, rmdir and rename fail with EBUSY; on a bind mount, rename fails with EXDEV.
     if matches!(errno, Errno::BUSY | Errno::XDEV) {
         TreeError::MountPoint { path }
     } else {

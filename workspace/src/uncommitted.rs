@@ -1,8 +1,8 @@
-//! Changes that a run left uncommitted in its worktree, as data.
+//! Report about the changes that a run left uncommitted in its worktree.
 
 use serde::{Deserialize, Serialize};
 
-/// Number of paths that are named.
+/// Limit on the named paths.
 pub(crate) const NAMED: usize = 50;
 
 /// Changes that a run left uncommitted, and the commit that the supervisor made of them.
@@ -14,7 +14,7 @@ pub struct Uncommitted {
     /// Number of paths in that commit.
     #[serde(default)]
     pub committed: usize,
-    /// Paths that are still uncommitted, in their order, as far as they are named.
+    /// First paths that are still uncommitted, ordered by path.
     #[serde(default)]
     pub left: Vec<LeftPath>,
     /// Number of uncommitted paths that are not named.
@@ -34,12 +34,12 @@ impl Uncommitted {
         self.left.len().saturating_add(self.more)
     }
 
-    /// True if nothing is left, and nothing was committed.
+    /// Returns true if no changes are left, and the supervisor committed none.
     pub fn is_empty(&self) -> bool {
         self.commit.is_none() && !self.is_unfinished()
     }
 
-    /// True if work may be left that is not on the branch.
+    /// Returns true if the worktree may have changes that are not on the branch.
     pub fn is_unfinished(&self) -> bool {
         self.count() > 0 || self.hindrance.is_some()
     }

@@ -6,7 +6,6 @@ mod conversion;
 mod error;
 mod filters;
 mod index;
-mod kept;
 mod large;
 mod metadata;
 mod note;
@@ -18,6 +17,7 @@ mod seal;
 mod settings_tests;
 #[cfg(test)]
 mod tests;
+mod worker_references;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -31,17 +31,17 @@ use serde::{Deserialize, Serialize};
 
 pub use self::error::WorktreeError;
 use self::filters::{Filtered, plain};
-pub(crate) use self::kept::forget as forget_kept;
 pub(crate) use self::note::Note;
 pub(crate) use self::private::Private;
 pub use self::seal::Sealed;
+pub(crate) use self::worker_references::forget_references;
 use crate::author::Author;
 use crate::base::Base;
 use crate::git::{Source, overrides};
 use crate::links::Links;
 use crate::name::Name;
 use crate::open::{self, OpenError};
-use crate::prepared::{Branch, CheckedOut, Kind, Made, Owner, Place, Prepared};
+use crate::prepared::{Branch, CheckedOut, FileIdentity, Kind, Owner, Preparation, Prepared};
 use crate::tree::{self, remove_tree};
 
 /// Limit on the submodules that are named as empty.
@@ -56,7 +56,6 @@ pub struct Worktree {
     /// The repository; absolute, free of symbolic links, with a working tree.
     pub repository: PathBuf,
     /// Directory of the worktrees; `<repository>/.worktrees` if not given.
-    #[serde(default)]
     pub worktrees: Option<PathBuf>,
     /// The name that git has for the worktree (`.git/worktrees/NAME`).
     pub id: Name,
@@ -103,9 +102,10 @@ impl Worktree {
     ) -> Result<Prepared, WorktreeError> {
         let source = Source::open(&self.repository)?;
         source.refuse_borrowing()?;
+        source.refuse_shut()?;
         let directory = self.provide_directory(&source)?;
         source.shared(|| source.provide_directories(PREFIX))?;
-        let start = source.start(base)?;
+        let start = source.start(base).map_err(|error| source.explained(error))?;
         let branch = self.branch();
         let links = self.links(&source, &directory);
         let mut note = Note::take(&directory, &self.id)?;
@@ -136,34 +136,28 @@ impl Worktree {
         source: &Source,
         links: &Links,
         start: &git2::Commit<'_>,
-    ) -> Result<Made, WorktreeError> {
+    ) -> Result<Preparation, WorktreeError> {
         let branch = self.branch();
-        let mut made = Made::Reused;
+        let mut made = Preparation::Reused;
         if source.tip(&branch)?.is_none() {
             source.shared(|| source.ensure_branch(&branch, start))?;
-            made = Made::Repaired;
+            made = Preparation::Repaired;
         }
         if !links.are_good(&branch) {
             self.refuse_taken(links)?;
             source.shared(|| self.link(links))?;
-            made = Made::Repaired;
+            made = Preparation::Repaired;
         }
         let lock = source.heads(PREFIX).join(format!("{}.lock", self.id));
         let stale = links
             .remove_stale_locks(lock)
             .map_err(|source| WorktreeError::Link { path: links.tree.clone(), source })?;
         if stale {
-            made = Made::Repaired;
+            made = Preparation::Repaired;
         }
         if !links.has_index() {
-            let again = || -> Result<(), git2::Error> {
-                let git = Repository::open(&links.tree)?;
-                let mut index = git.index()?;
-                index.read_tree(&git.head()?.peel_to_tree()?)?;
-                index.write()
-            };
-            again().map_err(|source| WorktreeError::Index { path: links.tree.clone(), source })?;
-            made = Made::Repaired;
+            provide_index(links)?;
+            made = Preparation::Repaired;
         }
         Ok(made)
     }
@@ -174,14 +168,14 @@ impl Worktree {
         note: &mut Note,
         source: &Source,
         links: &Links,
-    ) -> Result<Made, WorktreeError> {
+    ) -> Result<Preparation, WorktreeError> {
         self.refuse_taken(links)?;
-        let left = note.incomplete || links.tree.symlink_metadata().is_ok() || links.metadata.exists();
+        let interrupted = note.incomplete || links.tree.symlink_metadata().is_ok() || links.metadata.exists();
         note.mark_incomplete()?;
         let directory = links.tree.parent().unwrap_or(&links.tree);
         remove_tree(directory, &self.id).map_err(WorktreeError::Clear)?;
         remove_tree(&source.metadata(), &self.id).map_err(WorktreeError::Clear)?;
-        Ok(if left { Made::Repaired } else { Made::Created })
+        Ok(if interrupted { Preparation::Repaired } else { Preparation::Created })
     }
 
     /// Makes the directory, ties it to the repository and fills it with the branch's files.
@@ -218,7 +212,7 @@ impl Worktree {
         &self,
         source: &Source,
         links: &Links,
-        made: Made,
+        made: Preparation,
         start: &git2::Commit<'_>,
         author: Option<&Author>,
     ) -> Result<Prepared, WorktreeError> {
@@ -237,8 +231,8 @@ impl Worktree {
             path: links.tree.clone(),
             kind: Kind::Worktree,
             made,
-            owner: Owner::of(&opened.stat),
-            place: Place::of(&opened.stat),
+            owner: Owner::from_stat(&opened.stat),
+            place: FileIdentity::from_stat(&opened.stat),
             is_repository: true,
             branch: Some(Branch {
                 name: self.branch(),
@@ -303,6 +297,17 @@ impl Worktree {
         source.exclude(&path)?;
         Ok(path)
     }
+}
+
+/// Makes a lost index again, with the files of HEAD. Without an index, git takes all files for deleted.
+fn provide_index(links: &Links) -> Result<(), WorktreeError> {
+    let again = || -> Result<(), git2::Error> {
+        let git = Repository::open(&links.tree)?;
+        let mut index = git.index()?;
+        index.read_tree(&git.head()?.peel_to_tree()?)?;
+        index.write()
+    };
+    again().map_err(|source| WorktreeError::Index { path: links.tree.clone(), source })
 }
 
 /// Returns true if a directory exists and is not empty.

@@ -1,4 +1,4 @@
-//! Bytes of attachments: files in a directory beside the board, each named by the SHA-256 digest of its content.
+//! Bytes of attachments: files in a directory beside the board, each named after the SHA-256 digest of its content.
 //!
 //! A blob is durable before a row may name it. An acknowledged attachment therefore has its bytes, and a crash leaves at
 //! most a blob without a row. A publisher holds the directory's lock, shared, until its row is committed. A
@@ -32,7 +32,7 @@ const DRAFT: &str = ".new-";
 /// Error of a step on the files of attachments.
 #[derive(Debug, thiserror::Error)]
 pub enum BlobError {
-    /// The file is larger than an attachment may be.
+    /// The file exceeds the limit of an attachment.
     #[error("it has more than {} bytes ({} MiB), the limit of an attachment", limits::ATTACHMENT, limits::ATTACHMENT >> 20)]
     TooLarge,
     /// The source could not be read.
@@ -84,7 +84,7 @@ impl fmt::Display for Flaw {
     }
 }
 
-/// Attachment without its bytes.
+/// Attachment whose blob has a flaw.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lack {
     /// Row of the attachment.
@@ -99,15 +99,15 @@ impl fmt::Display for Lack {
     }
 }
 
-/// Guard that prevents sweeps until it is dropped.
+/// Guard that prevents sweeps until it is dropped. It holds the directory's lock, shared.
 #[derive(Debug)]
 pub struct Unswept {
     _guard: Option<File>,
 }
 
-/// Files that a sweep looks at.
+/// Files that a sweep examines.
 #[derive(Clone, Debug)]
-pub enum Extent {
+pub enum SweepScope {
     /// All blobs, and abandoned drafts.
     All,
     /// The blobs with these digests.
@@ -131,8 +131,9 @@ pub struct Swept {
 }
 
 impl Blobs {
-    /// Returns the blobs of the board at `path`, without touching any file. The directory is created with the first blob.
-    pub fn beside(path: &Path) -> Self {
+    /// Returns the blobs of the board at `path` without accessing any file. The directory is created with the first
+    /// blob.
+    pub fn of_board(path: &Path) -> Self {
         Self { dir: path.with_file_name(DIRECTORY) }
     }
 
@@ -146,7 +147,7 @@ impl Blobs {
         self.dir.join(digest.as_str())
     }
 
-    /// Opens a blob for reading.
+    /// Opens a blob for reading. A symbolic link is refused.
     pub fn open(&self, digest: &Digest) -> Result<File, BlobError> {
         let path = self.path(digest);
         let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC).bits();
@@ -161,7 +162,7 @@ impl Blobs {
         Ok(&self.dir)
     }
 
-    /// Reads a blob and compares it with its name. Returns none for a sound blob.
+    /// Reads a blob and compares the digest of its content with its name. Returns none for an intact blob.
     pub fn examine(&self, digest: &Digest) -> Result<Option<Flaw>, BlobError> {
         let Some(mut file) = existing(self.open(digest))? else { return Ok(Some(Flaw::Missing)) };
         let mut hash = Sha256::new();
@@ -174,29 +175,31 @@ impl Blobs {
                 Err(source) => return Err(self.unread(digest, source)),
             }
         }
-        Ok((Digest::of(hash) != *digest).then_some(Flaw::Altered))
+        Ok((Digest::from_hash(hash) != *digest).then_some(Flaw::Altered))
     }
 
-    /// Reads a whole blob; returns its flaw if it does not match its name.
+    /// Reads a whole blob. The inner error is its flaw, if the blob is missing or its content does not match its name.
     pub fn read(&self, digest: &Digest) -> Result<Result<Vec<u8>, Flaw>, BlobError> {
         let Some(file) = existing(self.open(digest))? else { return Ok(Err(Flaw::Missing)) };
         let mut bytes = Vec::new();
-        // A longer file cannot be an attachment.
+        // A longer file exceeds the limit of an attachment, so its digest cannot match and the rest is not read.
         let read = file.take(limits::ATTACHMENT + 1).read_to_end(&mut bytes);
         read.map_err(|source| self.unread(digest, source))?;
-        let is_whole = Digest::of(Sha256::new_with_prefix(&bytes)) == *digest;
+        let is_whole = Digest::from_hash(Sha256::new_with_prefix(&bytes)) == *digest;
         Ok(if is_whole { Ok(bytes) } else { Err(Flaw::Altered) })
     }
 
-    /// Prevents sweeps while many blobs are read or stored. Without a directory there is nothing to protect.
+    /// Prevents sweeps while many blobs are read or stored, and waits for a sweep in progress. Without a directory, no
+    /// blob exists that a sweep could remove.
     pub fn unswept(&self) -> Result<Unswept, BlobError> {
         Ok(Unswept { _guard: existing(self.share())? })
     }
 
-    /// Finds the blobs that no row names. `named` returns the named ones; it is called when no publisher is active.
+    /// Finds the blobs that no row names, and removes them if `sweep` says so. `named` returns the digests of the rows.
+    /// It is called under the exclusive lock, when no publisher is active, so that no row can appear afterwards.
     pub fn sweep<E: From<BlobError>>(
         &self,
-        extent: &Extent,
+        scope: &SweepScope,
         sweep: Sweep,
         named: impl FnOnce() -> Result<BTreeSet<Digest>, E>,
     ) -> Result<Swept, E> {
@@ -208,7 +211,7 @@ impl Blobs {
         dir.lock().map_err(|source| self.failed("lock", source))?;
         let named = named()?;
         let mut swept = Swept::default();
-        for path in self.candidates(extent)? {
+        for path in self.candidates(scope)? {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let unwanted = match name.parse::<Digest>() {
                 Ok(digest) => !named.contains(&digest),
@@ -225,10 +228,10 @@ impl Blobs {
         Ok(swept)
     }
 
-    fn candidates(&self, extent: &Extent) -> Result<Vec<PathBuf>, BlobError> {
-        match extent {
-            Extent::Only(digests) => Ok(digests.iter().map(|digest| self.path(digest)).collect()),
-            Extent::All => {
+    fn candidates(&self, scope: &SweepScope) -> Result<Vec<PathBuf>, BlobError> {
+        match scope {
+            SweepScope::Only(digests) => Ok(digests.iter().map(|digest| self.path(digest)).collect()),
+            SweepScope::All => {
                 let entries = std::fs::read_dir(&self.dir).map_err(|source| self.failed("list", source))?;
                 let mut paths = Vec::new();
                 for entry in entries {
@@ -277,7 +280,7 @@ fn existing(opened: Result<File, BlobError>) -> Result<Option<File>, BlobError> 
     }
 }
 
-/// True if a draft has no living writer: a writer holds the lock of its draft as long as it lives.
+/// Returns true if a draft has no living writer: a writer holds the lock of its draft as long as it lives.
 fn is_abandoned(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| file.try_lock().is_ok())
 }
@@ -290,7 +293,7 @@ mod tests {
 
     fn bench() -> (tempfile::TempDir, Blobs) {
         let dir = tempfile::tempdir().unwrap();
-        let blobs = Blobs::beside(&dir.path().join("board.db"));
+        let blobs = Blobs::of_board(&dir.path().join("board.db"));
         (dir, blobs)
     }
 
@@ -347,10 +350,10 @@ mod tests {
         let lost = blobs.store(&mut &b"lost"[..]).unwrap().digest;
         std::fs::write(blobs.directory().join("README"), "a person's").unwrap();
         let named = || Ok::<_, BlobError>(BTreeSet::from([kept.clone()]));
-        let seen = blobs.sweep(&Extent::All, Sweep::Look, named).unwrap();
+        let seen = blobs.sweep(&SweepScope::All, Sweep::Look, named).unwrap();
         assert_eq!(seen.files, [(blobs.path(&lost), 4)]);
         assert!(blobs.path(&lost).exists());
-        assert_eq!(blobs.sweep(&Extent::All, Sweep::Remove, named).unwrap(), seen);
+        assert_eq!(blobs.sweep(&SweepScope::All, Sweep::Remove, named).unwrap(), seen);
         assert!(blobs.path(&kept).exists() && !blobs.path(&lost).exists());
         assert!(blobs.directory().join("README").exists());
     }
@@ -368,7 +371,7 @@ mod tests {
             assert!(dir().try_lock_shared().is_err(), "nothing is published while rows are read");
             Ok::<_, BlobError>(BTreeSet::from([digest.clone()]))
         };
-        assert_eq!(blobs.sweep(&Extent::All, Sweep::Remove, named).unwrap(), Swept::default());
+        assert_eq!(blobs.sweep(&SweepScope::All, Sweep::Remove, named).unwrap(), Swept::default());
     }
 
     #[test]
@@ -378,7 +381,8 @@ mod tests {
         living.write(b"half").unwrap();
         let dead = blobs.directory().join(".new-dead");
         std::fs::write(&dead, "half").unwrap();
-        let swept = blobs.sweep(&Extent::All, Sweep::Remove, || Ok::<_, BlobError>(BTreeSet::new())).unwrap();
+        let swept =
+            blobs.sweep(&SweepScope::All, Sweep::Remove, || Ok::<_, BlobError>(BTreeSet::new())).unwrap();
         assert_eq!(swept.files, [(dead, 4)]);
         assert_eq!(living.publish().unwrap().size, 4);
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use crate::testing::{Bench, alice, titled};
-use crate::{Accounts, Answer, Candidate, HoldKind, HoldOn, HoldScope, NewHold, NewTask, Reach};
+use crate::{Accounts, Candidate, CandidateChoice, HoldKind, HoldOn, HoldScope, NewHold, NewTask, Reach};
 
 const WORKSPACES: [&str; 6] = ["scratch", "scratch", "dir:/a", "dir:/b", "worktree:/r", "worktree:/s"];
 
@@ -135,7 +135,7 @@ proptest! {
         bench.readers.with(|view| view.offer(&Accounts::new(), &crate::testing::checker(), |candidate| {
             assert!(offered.insert(candidate.task.clone()), "{} was offered twice", candidate.task);
             if let Some(reach) = taken.refusal(candidate, &caps) {
-                return Answer::Left(reach);
+                return CandidateChoice::Left(reach);
             }
             // Expected next start: the first candidate of the tenant with the fewest runs.
             let load = |one: &Candidate| taken.loads.get(&tenant(one)).copied().unwrap_or_default();
@@ -147,7 +147,7 @@ proptest! {
                 wrong = Some((candidate.clone(), first.cloned()));
             }
             taken.take(candidate);
-            Answer::Taken
+            CandidateChoice::Taken
         })).unwrap();
         prop_assert!(wrong.is_none(), "taken, and what should have been: {wrong:?}");
         for left in all.iter().filter(|one| taken.all.iter().all(|known| known.task != one.task)) {
@@ -177,10 +177,10 @@ fn what_cannot_start_is_not_read_however_much_there_is_of_it() {
         view.offer(&Accounts::new(), &crate::testing::checker(), |candidate| {
             answers += 1;
             if candidate.workspace == "dir:/busy" && taken.contains(&candidate.workspace) {
-                return Answer::Left(Reach::Line);
+                return CandidateChoice::Left(Reach::Line);
             }
             taken.push(candidate.workspace.clone());
-            Answer::Taken
+            CandidateChoice::Taken
         })
     };
     bench.readers.with(offer).unwrap();
@@ -228,7 +228,7 @@ fn tasks_that_name_the_same_pools_are_a_line_and_what_is_full_is_not_read_furthe
         let mut answer = |candidate: &Candidate| {
             offered.push(candidate.task.clone());
             let is_refused = full && candidate.pools.contains(&pool);
-            if is_refused { Answer::Left(Reach::Line) } else { Answer::Taken }
+            if is_refused { CandidateChoice::Left(Reach::Line) } else { CandidateChoice::Taken }
         };
         bench
             .readers
@@ -236,8 +236,12 @@ fn tasks_that_name_the_same_pools_are_a_line_and_what_is_full_is_not_read_furthe
             .unwrap();
         offered
     };
-    let told = offered(true);
-    assert_eq!((told.len(), told.contains(&free)), (2, true), "one of the line, and what needs no pool");
+    let offered_ids = offered(true);
+    assert_eq!(
+        (offered_ids.len(), offered_ids.contains(&free)),
+        (2, true),
+        "one of the line, and what needs no pool"
+    );
     assert_eq!(offered(false).len(), 42);
 }
 
@@ -270,7 +274,11 @@ fn what_is_refused_for_its_profile_keeps_back_the_tasks_of_no_other() {
     let offer = |view: &crate::View<'_>| {
         view.offer(&Accounts::new(), &crate::testing::checker(), |candidate| {
             offered.push(candidate.assignee.to_string());
-            if candidate.assignee.as_str() == "p0" { Answer::Left(Reach::Profile) } else { Answer::Taken }
+            if candidate.assignee.as_str() == "p0" {
+                CandidateChoice::Left(Reach::Profile)
+            } else {
+                CandidateChoice::Taken
+            }
         })
     };
     bench.readers.with(offer).unwrap();
@@ -297,7 +305,11 @@ fn a_line_of_reviews_or_checks_that_is_refused_is_not_offered_further() {
     let offer = |view: &crate::View<'_>| {
         view.offer(&Accounts::new(), &crate::testing::checker(), |candidate| {
             offered.push(candidate.task.clone());
-            if candidate.workspace == "dir:/a" { Answer::Left(Reach::Line) } else { Answer::Taken }
+            if candidate.workspace == "dir:/a" {
+                CandidateChoice::Left(Reach::Line)
+            } else {
+                CandidateChoice::Taken
+            }
         })
     };
     bench.readers.with(offer).unwrap();

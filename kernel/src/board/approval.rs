@@ -65,13 +65,13 @@ impl Board<'_> {
     /// person.
     pub(super) fn rule(&self, task: &Task) -> ApprovalRule {
         let class = task.approval.class.as_ref();
-        class.and_then(|class| self.quotas.approvals.of(class).ok()).unwrap_or_default()
+        class.and_then(|class| self.quotas.approvals.rule_for(class).ok()).unwrap_or_default()
     }
 
     /// Applies the gate of its class to a new task. Returns the class if the configuration allows it without an approval.
     pub(super) fn apply_gate(&self, new: &mut NewTask) -> Result<Option<ApprovalClass>, Error> {
         let Some(class) = new.approval.class.clone() else { return Ok(None) };
-        match self.quotas.approvals.of(&class)?.gate {
+        match self.quotas.approvals.rule_for(&class)?.gate {
             ApprovalGate::Deny => Err(denied_by_rule(&class)),
             ApprovalGate::Allow if new.approval.state.is_none() => {
                 new.approval.state = Some(ApprovalState::Granted);
@@ -115,7 +115,7 @@ impl Board<'_> {
         authority::own_task(actor, id, task.current_run_id)?;
         limits::filled("question", text, "say what is to be approved")?;
         limits::bytes("question", text, limits::SUMMARY)?;
-        let rule = self.quotas.approvals.of(class)?;
+        let rule = self.quotas.approvals.rule_for(class)?;
         match rule.gate {
             ApprovalGate::Deny => return Err(denied_by_rule(class)),
             ApprovalGate::Allow => {
@@ -185,8 +185,8 @@ impl Board<'_> {
         let id = &task.id;
         match worker_request(task) {
             Some(asked) => {
-                let said = comment.map(|comment| format!("\n{comment}")).unwrap_or_default();
-                self.add_comment(id, &format!("APPROVED ({}): {}{said}", asked.0, asked.1), None, actor)?;
+                let remark = comment.map(|comment| format!("\n{comment}")).unwrap_or_default();
+                self.add_comment(id, &format!("APPROVED ({}): {}{remark}", asked.0, asked.1), None, actor)?;
             }
             None => self.remark(id, comment, actor)?,
         }
@@ -195,7 +195,7 @@ impl Board<'_> {
             self.set(id, &Field::Approval(ApprovalState::Granted))?;
         }
         // Work that was handed over before goes back to its review.
-        let from = self.standing(id)?;
+        let from = self.state_row(id)?;
         let gate = match task.work_by {
             Some(_) => Gate::Review,
             None => self.gate(id, from.not_before)?,
@@ -206,7 +206,7 @@ impl Board<'_> {
         }
         let label = actor.label();
         let record = Record::new(EventKind::ApprovalGranted, payload, &label)
-            .of(actor.run.as_ref().map(|own| own.run));
+            .in_run(actor.run.as_ref().map(|own| own.run));
         self.shift(id, &from, Change::Approved { gate }, record)?;
         self.forget_failures(id)?;
         self.settled(id, None)
@@ -241,7 +241,7 @@ impl Board<'_> {
     /// Denies a request. A task whose worker has asked goes on without the act; any other task goes to triage.
     fn deny_approval(&mut self, task: &Task, reason: &str, actor: &Actor) -> Result<Settled, Error> {
         let id = &task.id;
-        let from = self.standing(id)?;
+        let from = self.state_row(id)?;
         let change = if let Some((class, text)) = worker_request(task) {
             self.add_comment(id, &format!("DENIED ({class}): {text}\n{reason}"), None, actor)?;
             self.tx.drop_approval(id)?;
@@ -257,8 +257,8 @@ impl Board<'_> {
         };
         let payload = json!({ "class": task.approval.class, "reason": preview(Some(reason)) });
         let label = actor.label();
-        let record =
-            Record::new(EventKind::ApprovalDenied, payload, &label).of(actor.run.as_ref().map(|own| own.run));
+        let record = Record::new(EventKind::ApprovalDenied, payload, &label)
+            .in_run(actor.run.as_ref().map(|own| own.run));
         self.shift(id, &from, change, record)?;
         self.settled(id, None)
     }

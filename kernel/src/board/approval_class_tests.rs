@@ -187,8 +187,8 @@ fn what_a_worker_asks_for_is_one_message() {
     bench.finish(run, EndCause::Exited { code: 0 });
 
     let all = Letters { limit: 10, ..Letters::default() };
-    let told = bench.readers.with(|view| view.outbox(&all, &alice())).unwrap();
-    let kinds: Vec<NoticeKind> = told.iter().map(|letter| letter.kind).collect();
+    let page = bench.readers.with(|view| view.outbox(&all, &alice())).unwrap();
+    let kinds: Vec<NoticeKind> = page.iter().map(|letter| letter.kind).collect();
     assert_eq!(kinds, [NoticeKind::Approval]);
-    assert!(told[0].notice.text.as_deref().unwrap().contains("420 USD?"), "{:?}", told[0].notice);
+    assert!(page[0].notice.text.as_deref().unwrap().contains("420 USD?"), "{:?}", page[0].notice);
 }

@@ -30,7 +30,10 @@ words! {
 }
 
 impl Board<'_> {
-    /// Archives a task. An open run is ended first.
+    /// Archives a task. A task with a live run is archived when the run has ended.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if the task is not done and has open children, unless they are to be unlinked.
     pub fn archive(&mut self, id: &TaskId, detach: Detach, actor: &Actor) -> Result<Settled, Error> {
         let task = self.for_person(id, actor, "archive a task")?;
         let children = self.tx.open_children(id)?;
@@ -51,6 +54,7 @@ impl Board<'_> {
             }
         }
         let settled = self.decide(id, Verdict::Archive { handoff: None }, None, actor)?;
+        // A task with a live run is not archived yet; the end of the run releases its children.
         if settled.task.status == Status::Archived && !settled.task.is_done() {
             self.release_children(id, &actor.label())?;
         }
@@ -58,8 +62,8 @@ impl Board<'_> {
     }
 
     /// Deletes an archived task with its runs, links, comments and attachments. Its events stay, and its id is never used
-    /// again. Children that waited for it go on. Returns the digests of its attachments; the caller removes the files
-    /// that no other attachment uses.
+    /// again. Its children no longer wait for it. Returns the digests of its attachments; the caller removes the files that
+    /// no other attachment uses.
     pub fn delete(&mut self, id: &TaskId, actor: &Actor) -> Result<BTreeSet<Digest>, Error> {
         authority::person(actor, "delete a task")?;
         let task = self.deletable(id, actor)?;

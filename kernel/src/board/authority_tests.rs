@@ -187,8 +187,8 @@ fn a_workers_task_is_one_deeper_and_belongs_to_the_mission_and_session_of_its_ma
     let deep = Task { lineage: Lineage { depth: DEPTH, ..Lineage::default() }, ..own };
     let refused = bounded(&run, &deep, &worker, titled("x")).unwrap_err();
     assert_eq!(refused.code(), ErrorCode::Exhausted);
-    let told = "missions.depth: this would be 6 tasks below the first task of the mission, the limit is 5";
-    assert_eq!(refused.to_string(), told);
+    let message = "missions.depth: this would be 6 tasks below the first task of the mission, the limit is 5";
+    assert_eq!(refused.to_string(), message);
     let first = Task { lineage: Lineage::default(), ..task };
     let made = bounded(&run, &first, &worker, titled("x")).unwrap();
     assert_eq!(made.lineage, Lineage { depth: 1, mission: Some(first.id.to_string()), ..Lineage::default() });

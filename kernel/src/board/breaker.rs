@@ -1,4 +1,4 @@
-//! Breakers: repeated failures that the daemon has found, stored so that the next daemon knows them.
+//! Breakers: holds that the daemon places after repeated failures. The board stores them for the next daemon.
 //!
 //! See decision 0129.
 
@@ -10,15 +10,16 @@ use crate::model::limits;
 use crate::store::holds::By;
 
 impl Board<'_> {
-    /// Opens a breaker, or sets the time of an open breaker's next try. The breaker is durable when the call returns,
-    /// and ends with [`Self::close_breaker`] or a person's release.
+    /// Opens a breaker, or sets the reason and the time of the next try of an open one. It ends with
+    /// [`Self::close_breaker`] or with a release by a person. A long reason is cut. The breaker is durable when the write
+    /// is committed.
     pub fn open_breaker(&mut self, on: &HoldOn, why: &str, until: Timestamp) -> Result<Hold, Error> {
         let reason = why[..why.floor_char_boundary(limits::WORD)].to_owned();
         let new = NewHold { kind: HoldKind::Breaker, reason, until: Some(until) };
-        self.place(on, &new, By { label: SYSTEM, within: &Within::Board, run: None })
+        self.place_hold(on, &new, By { label: SYSTEM, within: &Within::Board, run: None })
     }
 
-    /// Closes the breaker of a target that works again. Does nothing when there is none.
+    /// Closes the breaker of a target that works again. Does nothing if the target has none.
     pub fn close_breaker(&mut self, on: &HoldOn) -> Result<(), Error> {
         for hold in self.holds()? {
             if hold.kind == HoldKind::Breaker && hold.on() == *on {
@@ -51,8 +52,8 @@ mod tests {
             bench.call(move |board| board.open_breaker(&on("program:agent/default"), why, until)).unwrap();
         }
         let holds = bench.readers.with(|view| view.holds()).unwrap();
-        let told: Vec<_> = holds.iter().map(|hold| (hold.kind, hold.reason.as_str())).collect();
-        assert_eq!(told, [(HoldKind::Breaker, "still none")]);
+        let reasons: Vec<_> = holds.iter().map(|hold| (hold.kind, hold.reason.as_str())).collect();
+        assert_eq!(reasons, [(HoldKind::Breaker, "still none")]);
         assert_eq!(holds[0].release_arguments(), "--environment program:agent/default");
         bench.start(&task);
 

@@ -42,7 +42,7 @@ impl Board<'_> {
     pub fn note_budget_spent(&mut self, run: RunId, spent: &SpentBudget) -> Result<(), Error> {
         let payload = json!({
             "key": spent.key, "of": spent.payer.as_ref().map(|payer| payer.scope), "name": spent.payer.as_ref().map(|payer| &payer.name),
-            "text": spent.told(),
+            "text": spent.to_text(),
         });
         self.note_of_run(run, EventKind::BudgetSpent, payload)
     }
@@ -74,7 +74,7 @@ impl Board<'_> {
         let Some(spent) = self.quotas.budgets.spent_by_run(&self.consumed_by(run.id)?) else { return Ok(()) };
         self.note_budget_spent(run.id, &spent)?;
         let blocking =
-            Blocking { kind: BlockKind::Budget, reason: Some(spent.told()), ..Blocking::default() };
+            Blocking { kind: BlockKind::Budget, reason: Some(spent.to_text()), ..Blocking::default() };
         self.decide(&run.task_id, Verdict::Block(blocking), Some(run.id), &Actor::system()).map(drop)
     }
 
@@ -107,7 +107,7 @@ impl Board<'_> {
         }
         let until = Some(self.clock.day().ends_at);
         let new = NewHold { kind: HoldKind::Budget, reason: spent.to_string(), until };
-        self.place(&on, &new, By { label: SYSTEM, within: &Within::Board, run }).map(drop)
+        self.place_hold(&on, &new, By { label: SYSTEM, within: &Within::Board, run }).map(drop)
     }
 
     /// Adjusts the holds for spent budgets after a change of the budgets: removes holds that have lost their reason, and
@@ -171,7 +171,7 @@ impl Board<'_> {
             return Ok(ending);
         }
         if let Some(spent) = self.quotas.budgets.spent_by_run(&self.consumed_by(run.id)?) {
-            return Ok(Ending { over_budget: Some(spent.told()), ..ending });
+            return Ok(Ending { over_budget: Some(spent.to_text()), ..ending });
         }
         let until = ending.ended_at.unwrap_or(self.now()).after(PAUSE);
         Ok(Ending { cause: EndCause::RateLimited { until }, siblings: Siblings::Spare, ..ending })

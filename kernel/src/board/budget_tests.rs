@@ -277,11 +277,11 @@ fn what_is_beyond_all_reason_is_the_same_for_a_run_and_for_the_ledger() {
             ..Spent::default()
         };
         bench.call(move |board| board.record_spent(worker, &spent)).unwrap();
-        let told = bench.readers.with(|view| view.balance(worker)).unwrap().run.tokens;
+        let spent_tokens = bench.readers.with(|view| view.balance(worker)).unwrap().run.tokens;
         let used = bench
             .readers
             .with(|view| view.spend(crate::SpendBy::Tenant, None, None, &crate::testing::alice()));
-        assert_eq!((told, used.unwrap()[0].consumed.tokens), (1 << 46, number << 46));
+        assert_eq!((spent_tokens, used.unwrap()[0].consumed.tokens), (1 << 46, number << 46));
         bench.finish(worker, EndCause::Stopped(crate::StopReason::Preempted));
     }
     bench.check();

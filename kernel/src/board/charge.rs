@@ -1,11 +1,11 @@
-//! Charges for the writes of workers, and refusal of writes beyond a quota.
+//! Counts the writes of workers and of tenants' users, and refuses writes beyond a quota.
 
 use super::Board;
 use crate::model::actor::Actor;
 use crate::model::error::Error;
 use crate::model::quota::Bound;
 
-/// Cost of one write.
+/// Amounts by which one write increases the usage of a run and of a tenant. Lengths and sizes are in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost {
     bound: Bound,
@@ -15,7 +15,7 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    /// Returns the cost of one resource that a bound limits.
+    /// Returns the cost of one unit of `bound`, without texts, links and files.
     pub(super) fn one(bound: Bound) -> Self {
         Self { bound, text: 0, file: 0, links: 0 }
     }
@@ -38,11 +38,11 @@ impl Cost {
 }
 
 impl Board<'_> {
-    /// Charges a worker's write, and refuses it beyond a quota. People have no quota, except callers that see a single
-    /// tenant: the quotas of that tenant apply to them.
+    /// Charges a write to the caller's run and tenant, and refuses it beyond a quota. A caller with neither has no quota.
+    /// The worker of a proposal may write notes only.
     ///
-    /// A verdict is never charged, so that a run without any quota left can still report. The files that it hands over
-    /// are charged, and a file beyond the quota is left out.
+    /// A verdict is never charged, so that a run without any quota left can still report. The files that a verdict hands
+    /// over are charged, and a file beyond the quota is left out.
     pub(super) fn charge(&self, actor: &Actor, cost: Cost) -> Result<(), Error> {
         let tenant = actor.tenant.as_ref();
         if cost.bound != Bound::Notes {
@@ -51,11 +51,11 @@ impl Board<'_> {
         if actor.run.is_none() && tenant.is_none() {
             return Ok(());
         }
-        let kept = self.tx.kept_by_tenant(tenant)?;
-        let bytes = kept.bytes.saturating_add(cost.text).saturating_add(cost.file);
-        self.quotas.require(tenant, Bound::TenantEntries, kept.entries.saturating_add(1))?;
+        let stored = self.tx.kept_by_tenant(tenant)?;
+        let bytes = stored.bytes.saturating_add(cost.text).saturating_add(cost.file);
+        self.quotas.require(tenant, Bound::TenantEntries, stored.entries.saturating_add(1))?;
         self.quotas.require(tenant, Bound::TenantBytes, bytes)?;
-        self.quotas.require(tenant, Bound::TenantEvents, kept.events.saturating_add(1))?;
+        self.quotas.require(tenant, Bound::TenantEvents, stored.events.saturating_add(1))?;
         let Some(own) = &actor.run else { return Ok(()) };
         let more = [
             (cost.bound, 1),

@@ -78,8 +78,8 @@ fn every_bound_refuses_what_goes_beyond_it_and_says_which_how_much_and_what_to_d
         let refused = once(&bench, bound, &actor).unwrap_err();
 
         assert_eq!(refused.code(), ErrorCode::Exhausted, "{bound}: {refused}");
-        let told = refused.to_string();
-        assert!(told.starts_with(bound.as_str()) && told.ends_with(&limit.to_string()), "{told}");
+        let message = refused.to_string();
+        assert!(message.starts_with(bound.as_str()) && message.ends_with(&limit.to_string()), "{message}");
         assert!(refused.hint().unwrap().contains("supervisor.toml"), "{refused:?}");
         let neighbour = worker(&bench, "rival");
         once(&bench, bound, &neighbour).unwrap_or_else(|error| panic!("{bound} of a neighbour: {error}"));
@@ -221,7 +221,7 @@ fn a_task_has_no_more_children_than_are_promoted_at_once_and_parents_given_at_it
 fn the_stored_replies_of_a_run_are_bounded_and_the_latest_are_kept() {
     let bench = bench(Quotas::default());
     let actor = worker(&bench, "acme");
-    let caller = crate::Caller::of(&actor);
+    let caller = crate::Caller::for_actor(&actor);
     let request = |at: usize| {
         crate::Request::new(caller.clone(), "heartbeat", format!("id-{at}").parse().unwrap(), b"{}")
     };

@@ -21,13 +21,13 @@ use crate::rules::check;
 use crate::rules::implied_verdict::{self, Proof};
 use crate::rules::new_task;
 use crate::rules::retry::{Checked, Decision, Errand};
-use crate::rules::turns::{GoalTurns, Pace};
+use crate::rules::turns::{GoalTurns, TurnPace};
 use crate::store::fields::Field;
-use crate::store::tasks::Standing;
+use crate::store::tasks::StateRow;
 
 impl Board<'_> {
     /// Returns the purpose of a run, with the data that its end needs.
-    pub(super) fn errand(&self, run: &Run, from: &Standing) -> Result<Errand, Error> {
+    pub(super) fn errand(&self, run: &Run, from: &StateRow) -> Result<Errand, Error> {
         Ok(match run.purpose {
             Purpose::Work => Errand::Work,
             Purpose::Review => Errand::Review,
@@ -51,7 +51,7 @@ impl Board<'_> {
     pub(super) fn send_to_check(
         &self,
         run: &Run,
-        from: &Standing,
+        from: &StateRow,
         decision: Decision,
     ) -> Result<Decision, Error> {
         if from.check.command.is_none() || run.purpose == Purpose::Check {
@@ -60,7 +60,7 @@ impl Board<'_> {
         Ok(if self.is_persons(run.id)? { decision } else { check::await_check(decision, run.id) })
     }
 
-    /// True if the verdict of a run is a person's.
+    /// Returns true if the verdict of a run is a person's.
     pub(super) fn is_persons(&self, run: RunId) -> Result<bool, Error> {
         let by = self.tx.verdict_by(run)?;
         Ok(by.is_some_and(|by| Label::parse(&by).kind == Some(ActorKind::Person)))
@@ -100,7 +100,7 @@ impl Board<'_> {
     }
 
     /// Counts the result of a check on its task. Work that was sent back no longer waits for a check.
-    pub(super) fn count_check(&self, id: &TaskId, from: &Standing, outcome: Outcome) -> Result<(), Error> {
+    pub(super) fn count_check(&self, id: &TaskId, from: &StateRow, outcome: Outcome) -> Result<(), Error> {
         if outcome == Outcome::CheckFailed {
             self.set(id, &Field::FailedChecks(from.failed_checks.saturating_add(1)))?;
             return self.tx.forget_unchecked_work(id);
@@ -115,15 +115,15 @@ impl Board<'_> {
     }
 
     /// Returns the pace of a task's turns, for a run that ends a turn. A turn is the work, and its check if there is one.
-    pub(super) fn pace(&self, run: &Run, ended_at: Timestamp) -> Result<Pace, Error> {
-        let own = ended_at.since(run.started_at);
+    pub(super) fn pace(&self, run: &Run, ended_at: Timestamp) -> Result<TurnPace, Error> {
+        let duration = ended_at.since(run.started_at);
         let mut before = self.tx.lengths_of_turns(&run.task_id, run.id)?.into_iter();
         let last = match run.purpose {
-            Purpose::Work => own,
-            Purpose::Check => own.saturating_add(before.next().unwrap_or_default()),
-            Purpose::Review => return Ok(Pace::default()),
+            Purpose::Work => duration,
+            Purpose::Check => duration.saturating_add(before.next().unwrap_or_default()),
+            Purpose::Review => return Ok(TurnPace::default()),
         };
-        Ok(Pace::of(std::iter::once(last).chain(before)))
+        Ok(TurnPace::from_lengths(std::iter::once(last).chain(before)))
     }
 
     /// Stores the number of turns toward the goal, the last turn included. A person who lets the task go on grants as
@@ -131,7 +131,7 @@ impl Board<'_> {
     pub(super) fn count_turn(
         &self,
         run: &Run,
-        from: &Standing,
+        from: &StateRow,
         decision: &Decision,
         ending: &Ending,
     ) -> Result<(), Error> {
@@ -199,7 +199,7 @@ impl Board<'_> {
     }
 }
 
-impl Standing {
+impl StateRow {
     /// Returns the kind of proof of the task's goal, if it has one.
     pub(super) fn proof_of_goal(&self) -> Option<Proof> {
         implied_verdict::proof(&self.goal, self.check.command.as_ref().map(drop), self.goal_turns)
@@ -215,7 +215,7 @@ impl Standing {
 }
 
 /// Returns the payload of the event of a failed check.
-pub(super) fn failed(ending: &Ending, decision: &Decision, from: &Standing) -> Value {
+pub(super) fn failed(ending: &Ending, decision: &Decision, from: &StateRow) -> Value {
     json!({
         "check": preview(from.check.command.as_deref()), "error": decision.error,
         "exit_code": ending.exit_code, "signal": ending.signal,

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Board, Record};
 use crate::model::actor::Actor;
-use crate::model::candidate::{Accounts, Answer, Reach};
+use crate::model::candidate::{Accounts, CandidateChoice, Reach};
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::hold::Target;
@@ -74,7 +74,7 @@ impl Board<'_> {
         actor: &Actor,
     ) -> Result<OpenClaim, Error> {
         self.live_run(actor)?;
-        let (task, from) = self.task_and_standing(id)?;
+        let (task, from) = self.task_with_state(id)?;
         authority::may_see(actor, &task)?;
         authority::person(actor, "claim a task")?;
         let ttl = terms.ttl;
@@ -112,11 +112,11 @@ impl Board<'_> {
             claim_lock: Some(&lock),
             claim: Some(lease),
             token_hash: terms.token_hash.copied(),
-            ..NewRun::of(&task, purpose, &self.clock.boot_id(), now)
+            ..NewRun::by_supervisor(&task, purpose, &self.clock.boot_id(), now)
         })?;
         let payload = json!({ "lock": lock, "expires": lease.expires, "run_id": run });
         let label = actor.label();
-        let record = Record::new(EventKind::Claimed, payload, &label).of(run);
+        let record = Record::new(EventKind::Claimed, payload, &label).in_run(run);
         self.shift(id, &from, Change::Started { run }, record)?;
         self.begin_probes(&task, run, probes)?;
         Ok(OpenClaim { task: task.id, workspace: task.workspace, run })
@@ -133,10 +133,10 @@ impl Board<'_> {
         let mut next = None;
         self.offer_outside(accounts, |candidate| {
             if candidate.assignee != *profile {
-                return Answer::Left(Reach::Profile);
+                return CandidateChoice::Left(Reach::Profile);
             }
             next = Some(candidate.task.clone());
-            Answer::Left(Reach::Everything)
+            CandidateChoice::Left(Reach::Everything)
         })?;
         next.map(|id| self.open_claim(&id, terms, actor)).transpose()
     }
@@ -180,7 +180,7 @@ mod tests {
     use crate::board::view::View;
     use crate::store::tx::Database;
     use crate::testing::{Bench, alice, checker, titled};
-    use crate::{Accounts, Answer, ClaimTerms, Clock, Reach, Status};
+    use crate::{Accounts, CandidateChoice, ClaimTerms, Clock, Reach, Status};
 
     #[test]
     fn a_clock_that_is_set_ends_no_claim_and_has_nobody_wake_before_one_ends() {
@@ -225,7 +225,7 @@ mod tests {
         let view = View { tx: &tx, clock: &*bench.clock };
 
         assert_eq!(view.next_wake().unwrap(), Some(Clock::now(&*bench.clock).after(Duration::from_mins(5))));
-        view.offer(&Accounts::new(), &checker(), |_| Answer::Left(Reach::Everything)).unwrap();
+        view.offer(&Accounts::new(), &checker(), |_| CandidateChoice::Left(Reach::Everything)).unwrap();
 
         // A step is a thousand operations of the database.
         assert!(steps.load(Ordering::Relaxed) <= 1, "{steps:?}");

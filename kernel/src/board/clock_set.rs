@@ -111,7 +111,7 @@ impl Board<'_> {
     /// Moves the end of a task's pause on the real-time clock, and stores its end on the clock since boot.
     pub(super) fn move_pause(&self, id: &TaskId, boot_id: &str, end: PauseEnd) -> Result<(), Error> {
         let PauseEnd { at, due_us } = end;
-        let from = self.standing(id)?;
+        let from = self.state_row(id)?;
         if let State::Scheduled { .. } = from.state {
             let payload = json!({
                 "reason": "the clock was set", "not_before": at,

@@ -230,8 +230,8 @@ fn a_time_that_a_caller_names_stays_and_is_counted() {
     assert_eq!(bench.task(&id).not_before, Some(at));
     assert_eq!(holds(&bench)[0].until, Some(at));
     assert!(follow(&bench).is_empty(), "it is told once");
-    let told = set.to_string();
-    assert!(told.contains("kept: 2 times that callers named"), "{told}");
+    let message = set.to_string();
+    assert!(message.contains("kept: 2 times that callers named"), "{message}");
 }
 
 #[test]

@@ -72,7 +72,7 @@ impl Board<'_> {
         }
     }
 
-    /// True if a consult will have no answer: it is blocked, or being archived.
+    /// Returns true if a consult will have no answer: it is blocked, or being archived.
     fn is_given_up(&self, task: &Task) -> Result<bool, Error> {
         let run = task.current_run_id.map(|run| self.expect_run(run)).transpose()?;
         let is_archived = run.is_some_and(|run| matches!(run.verdict, Some(Verdict::Archive { .. })));

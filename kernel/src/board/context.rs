@@ -6,7 +6,7 @@ use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::filter::EventFilter;
 use crate::model::id::{RunId, TaskId};
-use crate::model::limits::Room;
+use crate::model::limits::ReplyCapacity;
 use crate::model::note::Event;
 use crate::model::run::Run;
 use crate::rules::context::{Context, ContextLimits, Material, Parent, PlaceOf, Reader, context, news};
@@ -46,7 +46,7 @@ impl View<'_> {
         Ok(news(material, &last, limits, place))
     }
 
-    /// True if the body of a task has changed since a time, by an edit or by a proposal.
+    /// Returns true if the body of a task has changed since a time, by an edit or by a proposal.
     fn is_body_changed(&self, id: &TaskId, since: Timestamp) -> Result<bool, Error> {
         let kinds = [EventKind::Edited, EventKind::Specified, EventKind::Decomposed, EventKind::Planned];
         let kinds = kinds.map(|kind| kind.as_str().to_owned()).to_vec();
@@ -73,7 +73,7 @@ impl View<'_> {
         Ok(Material {
             reader: Reader::Here,
             purpose: run.map(|run| run.purpose),
-            comments: self.tx.some_comments(id, None, Room::of_context())?.rows,
+            comments: self.tx.some_comments(id, None, ReplyCapacity::of_context())?.rows,
             parents,
             files: self.attachments(id)?,
             runs: self.runs(id)?,

@@ -94,8 +94,8 @@ fn how_long_ago_something_was_is_told_in_the_largest_unit_that_is_over() {
     let task = bench.create(titled("old"));
     let id = task.id.clone();
     bench.call(move |board| board.comment(&id, "said", None, &alice())).unwrap();
-    let begun = bench.clock.now();
-    for (seconds, told) in [
+    let started_at = bench.clock.now();
+    for (seconds, numbers) in [
         (0, "0 s ago"),
         (59, "59 s ago"),
         (60, "1 min ago"),
@@ -105,10 +105,10 @@ fn how_long_ago_something_was_is_told_in_the_largest_unit_that_is_over() {
         (86_400, "1 day ago"),
         (200_000, "2 days ago"),
     ] {
-        bench.clock.advance(begun.after(Duration::from_secs(seconds)).since(bench.clock.now()));
+        bench.clock.advance(started_at.after(Duration::from_secs(seconds)).since(bench.clock.now()));
         let context = bench.readers.with(|view| view.context(&task.id, ContextLimits::default(), &|_| None));
         let text = context.unwrap().text;
-        assert!(text.contains(&format!("person `alice`, {told}:")), "{told}: {text}");
+        assert!(text.contains(&format!("person `alice`, {numbers}:")), "{numbers}: {text}");
     }
 }
 
@@ -123,14 +123,17 @@ fn the_latest_attempts_are_told_and_the_last_one_before_all_others() {
     }
     let read =
         |limits: ContextLimits| bench.readers.with(|view| view.context(&task, limits, &|_| None)).unwrap();
-    let told = |context: &Context| -> Vec<usize> {
+    let numbers = |context: &Context| -> Vec<usize> {
         (1..=5).filter(|at| context.text.contains(&format!("### Attempt {at}: crashed"))).collect()
     };
 
     let three = read(ContextLimits { attempts: 3, ..ContextLimits::default() });
-    assert_eq!((told(&three), three.omitted), (vec![3, 4, 5], vec!["the oldest 2 of 5 attempts".to_owned()]));
+    assert_eq!(
+        (numbers(&three), three.omitted),
+        (vec![3, 4, 5], vec!["the oldest 2 of 5 attempts".to_owned()])
+    );
     let all = read(ContextLimits { attempts: 5, ..ContextLimits::default() });
-    assert_eq!((told(&all), all.omitted), (vec![1, 2, 3, 4, 5], vec![]));
+    assert_eq!((numbers(&all), all.omitted), (vec![1, 2, 3, 4, 5], vec![]));
 
     for number in 0..9 {
         let id = task.clone();
@@ -140,7 +143,7 @@ fn the_latest_attempts_are_told_and_the_last_one_before_all_others() {
     let mut alone = 0;
     for total in (1000..4500).step_by(20) {
         let narrow = read(ContextLimits { total, ..ContextLimits::default() });
-        let attempts = told(&narrow);
+        let attempts = numbers(&narrow);
         assert!(attempts.is_empty() || attempts.contains(&5), "{total}: {attempts:?}");
         assert!(attempts.contains(&5) || !narrow.text.contains("> 3 xxx"), "it comes before older comments");
         alone += usize::from(attempts == [5]);

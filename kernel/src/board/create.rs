@@ -47,10 +47,10 @@ impl Board<'_> {
     /// Creates a task, also with a key of a fleet or a schedule.
     pub(super) fn make(&mut self, mut new: NewTask, actor: &Actor) -> Result<Created, Error> {
         let run = self.live_run(actor)?;
-        let own = run.as_ref().map(|run| self.expect_task(&run.task_id)).transpose()?;
+        let creating_task = run.as_ref().map(|run| self.expect_task(&run.task_id)).transpose()?;
         // The rules come first: they limit the task by its maker and fill in its tenant. Only then is the key looked up.
-        let maker = run.as_ref().zip(own.as_ref());
-        let missions = own.as_ref().map_or(Ok(self.quotas.mission), |own| self.limits_of(own))?;
+        let maker = run.as_ref().zip(creating_task.as_ref());
+        let missions = creating_task.as_ref().map_or(Ok(self.quotas.mission), |own| self.limits_of(own))?;
         let creator_task = authority::bound_new_task(actor, maker, &mut new, &missions)?;
         new_task::validate(&new)?;
         let is_allowed = self.apply_gate(&mut new)?;
@@ -178,10 +178,10 @@ fn cost(new: &NewTask) -> Cost {
 
 /// Refuses a key with a prefix that only the board may use: such a task would be taken for a task of a fleet or a
 /// schedule.
-fn refuse_key(new: &NewTask, keys: &str, whose: &str, instead: &str) -> Result<(), Error> {
+fn refuse_key(new: &NewTask, keys: &str, field_owner: &str, instead: &str) -> Result<(), Error> {
     if !new.idempotency_key.as_ref().is_some_and(|key| key.starts_with(keys)) {
         return Ok(());
     }
-    let why = format!("keys that begin with `{keys}` are {whose}");
+    let why = format!("keys that begin with `{keys}` are {field_owner}");
     Err(Error::invalid("idempotency_key", why, format!("use another key; {instead}")))
 }

@@ -11,23 +11,24 @@ use crate::model::note::Event;
 use crate::rules::diagnose::{Diagnosed, ENDINGS, Facts, is_failing};
 
 impl View<'_> {
-    /// Returns the tasks with problems: one task or all, the most severe first, and by id among equals.
+    /// Returns the tasks with problems, sorted by severity, the worst first, then by id. Examines the named task, or all.
     pub fn diagnose(&self, task: Option<&TaskId>) -> Result<Vec<Diagnosed>, Error> {
         let holds = self.holds()?;
-        let mut found = Vec::new();
+        let mut diagnosed = Vec::new();
         for examined in self.tx.examined_tasks(task, self.now())? {
             let diagnostics = self.facts(&examined, &holds)?.diagnostics();
             if !diagnostics.is_empty() {
                 let ExaminedTask { id: task_id, title, status, assignee, .. } = examined;
-                found.push(Diagnosed { task_id, title, status, assignee, diagnostics });
+                diagnosed.push(Diagnosed { task_id, title, status, assignee, diagnostics });
             }
         }
-        found.sort_by_key(|one| {
+        diagnosed.sort_by_key(|one| {
             (one.diagnostics.first().map(|worst| std::cmp::Reverse(worst.severity)), one.task_id.clone())
         });
-        Ok(found)
+        Ok(diagnosed)
     }
 
+    /// Returns the facts about a task. Events and runs are read only if a diagnosis can need them.
     fn facts<'a>(&self, examined: &'a ExaminedTask, holds: &'a [Hold]) -> Result<Facts<'a>, Error> {
         let events = |kinds: &[EventKind]| EventFilter {
             task: Some(examined.id.clone()),

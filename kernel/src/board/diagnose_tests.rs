@@ -22,12 +22,12 @@ fn a_ready_task_is_stranded_after_half_an_hour_and_worse_as_time_goes_by() {
     let bench = Bench::new();
     let since = bench.clock.now();
     let task = bench.ready();
-    let mut told = Vec::new();
+    let mut diagnostics = Vec::new();
     for minutes in [29, 1, 30, 120] {
         bench.clock.advance(Duration::from_mins(minutes));
-        told.push(kinds(&bench, &task).pop().map(|(_, severity)| severity));
+        diagnostics.push(kinds(&bench, &task).pop().map(|(_, severity)| severity));
     }
-    assert_eq!(told, [None, Some(Severity::Warning), Some(Severity::Error), Some(Severity::Critical)]);
+    assert_eq!(diagnostics, [None, Some(Severity::Warning), Some(Severity::Error), Some(Severity::Critical)]);
     // A comment changes the task, but not the time since which it is ready.
     let id = task.clone();
     bench.call(move |board| board.comment(&id, "still there", None, &alice())).unwrap();
@@ -84,10 +84,10 @@ fn what_a_sandbox_denied_is_told_with_the_first_failure_until_the_next_run_ends_
         text: "the sandbox denied executing /x/cargo".to_owned(),
     });
     bench.call(move |board| board.finish_run(run, ending)).unwrap();
-    let told = found(&bench, &task);
+    let diagnostics = found(&bench, &task);
     assert_eq!(kinds(&bench, &task), [("sandbox_denied".to_owned(), Severity::Error)]);
-    assert_eq!(told[0].title, "its sandbox denied executing /x/cargo");
-    assert_eq!(told[0].data["line"], "filesystem.toolchains = [\"cargo\"]");
+    assert_eq!(diagnostics[0].title, "its sandbox denied executing /x/cargo");
+    assert_eq!(diagnostics[0].data["line"], "filesystem.toolchains = [\"cargo\"]");
     let error = bench.readers.with(|view| view.expect_run(run)).unwrap().error.unwrap();
     assert_eq!(error, "exit code 127; the sandbox denied executing /x/cargo");
     bench.clock.advance(Duration::from_mins(1));
@@ -108,7 +108,7 @@ fn failures_in_a_row_are_told_with_the_first_and_the_last_of_them() {
     let last = bench.clock.now();
     bench.clock.advance(Duration::from_mins(1));
 
-    let told = found(&bench, &task);
+    let diagnostics = found(&bench, &task);
 
     assert_eq!(
         kinds(&bench, &task),
@@ -117,7 +117,7 @@ fn failures_in_a_row_are_told_with_the_first_and_the_last_of_them() {
             ("repeated_crashes".to_owned(), Severity::Error)
         ]
     );
-    for one in told {
+    for one in diagnostics {
         assert_eq!((one.first_seen_at, one.last_seen_at, one.count), (first, last, 2));
         assert_eq!(one.run_id, Some(run));
         assert_eq!(one.actions.iter().filter(|action| action.suggested).count(), 1);
@@ -142,10 +142,13 @@ fn failures_are_told_without_what_ended_between_them_for_another_reason() {
     bench.wake();
     bench.finish(bench.start(&task), EndCause::Stopped(crate::StopReason::Preempted));
 
-    let told = found(&bench, &task).remove(0);
+    let diagnostics = found(&bench, &task).remove(0);
 
-    assert_eq!((told.kind.as_str(), told.count, told.run_id), ("repeated_failures", 2, Some(run)));
-    assert_eq!((told.first_seen_at, told.last_seen_at), (first, last));
+    assert_eq!(
+        (diagnostics.kind.as_str(), diagnostics.count, diagnostics.run_id),
+        ("repeated_failures", 2, Some(run))
+    );
+    assert_eq!((diagnostics.first_seen_at, diagnostics.last_seen_at), (first, last));
 }
 
 #[test]
@@ -154,14 +157,14 @@ fn a_task_that_gave_up_is_told_after_however_few_failures_and_one_that_a_person_
     let task = bench.create(NewTask { limits: limited(1), ..titled("fails once") }).id;
     let run = bench.start(&task);
     bench.finish(run, EndCause::Exited { code: 3 });
-    let told = found(&bench, &task);
+    let diagnostics = found(&bench, &task);
     assert_eq!(kinds(&bench, &task), [("gave_up".to_owned(), Severity::Critical)], "one is no repetition");
     assert_eq!(
-        (told[0].title.as_str(), told[0].count, told[0].run_id),
+        (diagnostics[0].title.as_str(), diagnostics[0].count, diagnostics[0].run_id),
         ("gave up after 1 failure", 1, Some(run))
     );
     assert!(
-        told[0]
+        diagnostics[0]
             .actions
             .iter()
             .any(|action| action.payload.command.to_string() == format!("supervisor unblock {task}"))
@@ -186,9 +189,9 @@ fn a_task_whose_checks_made_it_give_up_is_told_with_their_number() {
         let check = bench.start(&task);
         bench.finish(check, EndCause::Exited { code: 1 });
     }
-    let told = found(&bench, &task);
+    let diagnostics = found(&bench, &task);
     assert_eq!(kinds(&bench, &task), [("gave_up".to_owned(), Severity::Critical)]);
-    assert_eq!((told[0].title.as_str(), told[0].count), ("gave up after 2 failed checks", 2));
+    assert_eq!((diagnostics[0].title.as_str(), diagnostics[0].count), ("gave up after 2 failed checks", 2));
 }
 
 #[test]

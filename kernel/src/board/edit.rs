@@ -18,7 +18,7 @@ use crate::model::task::Task;
 use crate::rules::new_task;
 use crate::store::fields::Field;
 
-/// Changes of a task; an absent field stays as it is.
+/// Changes of a task. An absent field is not changed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Edit {
     /// New title, on one line.
@@ -27,7 +27,7 @@ pub struct Edit {
     pub body: Option<String>,
     /// New priority; the highest starts first.
     pub priority: Option<i64>,
-    /// New number of failures in a row that block the task.
+    /// New number of consecutive failures that block the task.
     pub max_retries: Option<u32>,
     /// New result, for a finished task.
     pub result: Option<String>,
@@ -45,7 +45,7 @@ pub struct Edit {
     pub skills: Option<Vec<String>>,
     /// New check; empty for none.
     pub check: Option<String>,
-    /// New number of failed checks in a row that block the task.
+    /// New number of consecutive failed checks that block the task.
     pub max_checks: Option<u32>,
     /// New handling of uncommitted changes.
     pub commit: Option<CommitMode>,
@@ -53,7 +53,7 @@ pub struct Edit {
     pub pools: PoolChange,
 }
 
-/// Change of the pools that a task names. Additions come after removals.
+/// Change of the pools that a task names. Pools are removed first, and added afterwards.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolChange {
     /// Pools to add.
@@ -70,7 +70,7 @@ impl PoolChange {
     }
 
     /// Returns the pools of the task after the change.
-    fn of(&self, task: &Task) -> Result<BTreeSet<Pool>, Error> {
+    fn applied_to(&self, task: &Task) -> Result<BTreeSet<Pool>, Error> {
         if let Some(stranger) = self.removed.difference(&task.pools).next() {
             let named: Vec<&str> = task.pools.iter().map(Pool::as_str).collect();
             let named = if named.is_empty() { "no pool".to_owned() } else { named.join(", ") };
@@ -89,12 +89,12 @@ impl Edit {
         *self == Edit::default()
     }
 
-    /// True if the edit changes the check.
+    /// Returns true if the edit changes the check.
     fn changes_check(&self) -> bool {
         self.check.is_some() || self.max_checks.is_some()
     }
 
-    /// True if the edit changes the settings of the next run.
+    /// Returns true if the edit changes the settings of the next run.
     fn changes_runs(&self) -> bool {
         let places = self.tenant.is_some() || self.workspace.is_some();
         let given = self.max_runtime.is_some() || self.policy.is_some() || self.skills.is_some();
@@ -103,7 +103,8 @@ impl Edit {
 }
 
 impl Board<'_> {
-    /// Assigns a task to a profile, or to none. A running task is refused: it has to be taken back first.
+    /// Assigns a task to a profile, or to none. Resets its failures. A running task is refused, unless its run is
+    /// ending already.
     #[expect(clippy::needless_pass_by_value, reason = "a caller builds it for this call only")]
     pub fn assign(&mut self, id: &TaskId, assignee: Option<Profile>, actor: &Actor) -> Result<Task, Error> {
         let task = self.for_director(id, actor, "assign a task")?;
@@ -151,7 +152,8 @@ impl Board<'_> {
             ));
         }
         let fields: &mut Vec<&'static str> = &mut Vec::new();
-        // An approval covers the task as it was approved, so its work must not change afterwards.
+        // A granted approval covers the task as it was then, so its text and the settings of its runs must not change
+        // afterwards.
         if (edit.title.is_some() || edit.body.is_some() || edit.changes_runs() || edit.changes_check())
             && task.approval.state == Some(ApprovalState::Granted)
             && !matches!(task.status, Status::Done | Status::Archived)
@@ -203,7 +205,7 @@ impl Board<'_> {
             self.tx.edit_handoff(run.id, edit.summary.as_deref(), edit.metadata.as_ref())?;
             fields.push("summary");
         }
-        // The priority has an event of its own, so it is not among these fields.
+        // The priority has an event of its own, so `fields` does not contain it.
         if !fields.is_empty() {
             let payload =
                 json!({ "fields": fields, "result_len": edit.result.as_ref().map_or(0, String::len) });
@@ -217,7 +219,7 @@ impl Board<'_> {
         self.expect_task(id)
     }
 
-    /// Changes the settings of future runs. Refused while a run is open, and for a finished task.
+    /// Changes the settings of future runs. Refuses a task with an open run, and a finished task.
     fn edit_run_settings(
         &self,
         task: &Task,
@@ -275,12 +277,12 @@ impl Board<'_> {
             self.change(id, "skills", &Field::Skills(skills), fields)?;
         }
         if !edit.pools.is_empty() {
-            self.change(id, "pools", &Field::Pools(&edit.pools.of(task)?), fields)?;
+            self.change(id, "pools", &Field::Pools(&edit.pools.applied_to(task)?), fields)?;
         }
         Ok(())
     }
 
-    /// Changes the handling of uncommitted changes. A task that leaves its worktree loses it.
+    /// Changes the handling of uncommitted changes. A task that no longer works in a worktree loses its setting.
     fn edit_commits(&self, task: &Task, edit: &Edit, fields: &mut Vec<&'static str>) -> Result<(), Error> {
         let workspace = edit.workspace.as_ref().unwrap_or(&task.workspace);
         if edit.commit.is_some() {
@@ -304,7 +306,7 @@ impl Board<'_> {
         self.set(id, field)
     }
 
-    /// Refuses another tenant for a task that is tied to its own tenant.
+    /// Refuses another tenant for a task that has links, or whose idempotency key that tenant uses for another task.
     fn may_move(&self, task: &Task, tenant: &Tenant) -> Result<(), Error> {
         let id = &task.id;
         if task.tenant.as_ref() == Some(tenant) {

@@ -72,13 +72,13 @@ impl Board<'_> {
         for (path, file) in &handed.kept {
             let origin = Origin { by, run: Some(run.id), artifact: Some(path) };
             let cost = Cost::one(Bound::Attachments).text([file.filename.as_str()]).file(file.size);
-            let kept = plain(&file.filename).and_then(|()| {
+            let stored = plain(&file.filename).and_then(|()| {
                 self.attempt(|board| {
                     board.charge(&worker, cost)?;
                     board.add_file(&task, file, &origin, &system.label())
                 })
             });
-            match kept {
+            match stored {
                 Ok(_) => {}
                 Err(refusal) if is_refusal(&refusal) => {
                     lost.push(LostArtifact { path: path.clone(), reason: refusal.to_string() });
@@ -100,14 +100,14 @@ impl Board<'_> {
     /// process. The task is blocked for a person. The verdict stays on the run.
     fn end_bare(&mut self, id: RunId, ending: &Ending, refusal: &Error) -> Result<Finished, Error> {
         let run = self.expect_run(id)?;
-        let from = self.standing(&run.task_id)?;
+        let from = self.state_row(&run.task_id)?;
         let error = format!("its end could not be recorded as reported: {refusal}");
         let then = Then::Blocked(BlockKind::GaveUp);
         let decision =
             Decision { error: Some(error.clone()), ..retry::plain(Outcome::Lost, then, from.failures) };
         let payload = json!({ "outcome": decision.outcome, "error": error, "verdict": run.verdict });
         let blocking = Blocking { kind: BlockKind::GaveUp, reason: Some(error), ..Blocking::default() };
-        let record = Record::new(EventKind::Lost, payload, SYSTEM).of(id).blocking(&blocking);
+        let record = Record::new(EventKind::Lost, payload, SYSTEM).in_run(id).blocking(&blocking);
         let change = Change::Ended { run: id, outcome: decision.outcome, then: decision.then };
         let to = self.shift(&run.task_id, &from, change, record)?;
         let bare = Ending {
@@ -126,7 +126,8 @@ impl Board<'_> {
     }
 }
 
-/// True if the error concerns the written data and not the store: the same write would fail again in the same way.
+/// Returns true if the error concerns the written data and not the store: the same write would fail again in the same
+/// way.
 fn is_refusal(error: &Error) -> bool {
     match error {
         Error::Conflict { .. }
@@ -221,8 +222,8 @@ mod tests {
             .unwrap();
         let handed = Handed { kept: vec![("out.md".to_owned(), file("out.md"))], lost: Vec::new() };
         assert_eq!(ended(&bench, &task, handed).outcome, Outcome::Completed);
-        let told = lost(&bench, &task);
-        let payload = told[0].payload.as_ref().unwrap();
+        let events = lost(&bench, &task);
+        let payload = events[0].payload.as_ref().unwrap();
         assert_eq!(payload["artifact"], "out.md");
         assert!(payload["reason"].as_str().unwrap().contains("the limit of a task"), "{payload}");
         bench.check();
@@ -247,9 +248,9 @@ mod tests {
 
             assert_eq!(ended(&bench, &task, handed).status, Status::Done, "{bound}");
 
-            let told = lost(&bench, &task);
-            assert_eq!(told.len(), 1, "{bound}: {told:?}");
-            let payload = told[0].payload.as_ref().unwrap();
+            let events = lost(&bench, &task);
+            assert_eq!(events.len(), 1, "{bound}: {events:?}");
+            let payload = events[0].payload.as_ref().unwrap();
             assert_eq!(payload["artifact"], "c", "{bound}");
             assert!(payload["reason"].as_str().unwrap().starts_with(bound.as_str()), "{payload}");
             bench.check();

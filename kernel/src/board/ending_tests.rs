@@ -94,7 +94,7 @@ fn a_verdict_goes_before_whatever_the_end_stands_for() {
 fn what_an_agent_has_used_is_kept_with_its_run_and_a_session_that_goes_on_is_charged_once() {
     let bench = Bench::new();
     let id = bench.ready();
-    let told = |input_tokens, output_tokens| crate::Spent {
+    let used = |input_tokens, output_tokens| crate::Spent {
         session: Some("s".to_owned()),
         input_tokens,
         output_tokens,
@@ -102,7 +102,7 @@ fn what_an_agent_has_used_is_kept_with_its_run_and_a_session_that_goes_on_is_cha
         counters: crate::Counters::OfSession,
         ..crate::Spent::default()
     };
-    for spent in [told(22, 5), told(33, 7), told(u64::MAX, u64::MAX)] {
+    for spent in [used(22, 5), used(33, 7), used(u64::MAX, u64::MAX)] {
         let run = bench.start(&id);
         let ending = Ending { spent: Some(spent), ..Ending::new(EndCause::Stopped(StopReason::Preempted)) };
         bench.call(move |board| board.finish_run(run, ending)).unwrap();
@@ -122,7 +122,7 @@ fn tokens_without_a_cost_have_the_price_of_their_model_also_in_a_session_that_go
     let quotas = crate::SharedQuotas::new(quotas);
     let bench = Bench::with(|options| crate::WriterOptions { quotas, ..options });
     let id = bench.ready();
-    let told = |input_tokens, output_tokens, cost_micros| crate::Spent {
+    let used = |input_tokens, output_tokens, cost_micros| crate::Spent {
         session: Some("s".to_owned()),
         model: Some("gpt-5.1-codex".to_owned()),
         input_tokens,
@@ -131,7 +131,7 @@ fn tokens_without_a_cost_have_the_price_of_their_model_also_in_a_session_that_go
         counters: crate::Counters::OfSession,
         ..crate::Spent::default()
     };
-    for spent in [told(20, 5, None), told(30, 6, None), told(40, 7, Some(3))] {
+    for spent in [used(20, 5, None), used(30, 6, None), used(40, 7, Some(3))] {
         let run = bench.start(&id);
         let ending = Ending { spent: Some(spent), ..Ending::new(EndCause::Stopped(StopReason::Preempted)) };
         bench.call(move |board| board.finish_run(run, ending)).unwrap();
@@ -146,18 +146,18 @@ fn tokens_without_a_cost_have_the_price_of_their_model_also_in_a_session_that_go
 fn what_a_live_run_has_used_is_shown_and_counted_once_when_it_ends() {
     let bench = Bench::new();
     let id = bench.ready();
-    let told = |input_tokens| crate::Spent { input_tokens, ..crate::Spent::default() };
+    let used = |input_tokens| crate::Spent { input_tokens, ..crate::Spent::default() };
     let run = bench.start(&id);
     for tokens in [5, 9] {
-        bench.call(move |board| board.record_spent(run, &told(tokens))).unwrap();
+        bench.call(move |board| board.record_spent(run, &used(tokens))).unwrap();
         let open = bench.readers.with(|view| view.open_runs_with_spent()).unwrap();
-        assert_eq!(open[0].spent, Some(told(tokens)));
+        assert_eq!(open[0].spent, Some(used(tokens)));
     }
-    let ending = crate::Ending { spent: Some(told(11)), ..crate::Ending::new(EndCause::Exited { code: 1 }) };
+    let ending = crate::Ending { spent: Some(used(11)), ..crate::Ending::new(EndCause::Exited { code: 1 }) };
     bench.call(move |board| board.finish_run(run, ending)).unwrap();
     let history = bench.readers.with(|view| view.history(&id, &alice())).unwrap();
-    assert_eq!(history.rows[0].spent, Some(told(11)));
-    assert!(bench.call(move |board| board.record_spent(run, &told(99))).is_err(), "it is over");
+    assert_eq!(history.rows[0].spent, Some(used(11)));
+    assert!(bench.call(move |board| board.record_spent(run, &used(99))).is_err(), "it is over");
     bench.check();
 }
 
@@ -176,8 +176,8 @@ fn a_core_that_was_dumped_is_kept_with_the_run_and_told_where_it_is_known() {
         assert_eq!(json.get("core_dumped").is_some(), core_dumped.is_some(), "what is not known is absent");
         let kinds = vec!["crashed".to_owned()];
         let filter = crate::EventFilter { task: Some(id), kinds, limit: 1, ..crate::EventFilter::default() };
-        let told = bench.readers.with(|view| view.events(&filter)).unwrap().remove(0).payload.unwrap();
-        assert_eq!(told.get("core_dumped"), core_dumped.map(serde_json::Value::from).as_ref());
+        let used = bench.readers.with(|view| view.events(&filter)).unwrap().remove(0).payload.unwrap();
+        assert_eq!(used.get("core_dumped"), core_dumped.map(serde_json::Value::from).as_ref());
         bench.check();
     }
 }
@@ -187,8 +187,8 @@ fn what_a_worker_said_last_that_reported_nothing_is_kept_with_its_run_and_is_no_
     let bench = Bench::new();
     let id = bench.ready();
     let run = bench.start(&id);
-    let said = Some("I wait for the tests".to_owned() + &"é".repeat(crate::limits::SUMMARY));
-    let result_policy = OnCleanExit::TurnEnded { summary: said };
+    let words = Some("I wait for the tests".to_owned() + &"é".repeat(crate::limits::SUMMARY));
+    let result_policy = OnCleanExit::TurnEnded { summary: words };
     let ending = Ending { result_policy, ..Ending::new(EndCause::Exited { code: 0 }) };
     let end = bench.call(move |board| board.finish_run(run, ending)).unwrap();
     assert_eq!(end.outcome, Outcome::Unreported);

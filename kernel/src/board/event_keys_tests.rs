@@ -87,9 +87,9 @@ fn every_kind_of_the_table_is_told_with_its_keys() {
         let event = events.iter().find(|event| event.kind == kind);
         let event = event.unwrap_or_else(|| panic!("no event of the kind {kind}"));
         let payload = event.payload.clone().unwrap_or_default();
-        let told: BTreeSet<&str> =
+        let kinds: BTreeSet<&str> =
             payload.as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect();
-        let missing: Vec<&&str> = keys.iter().filter(|key| !told.contains(**key)).collect();
+        let missing: Vec<&&str> = keys.iter().filter(|key| !kinds.contains(**key)).collect();
         assert!(missing.is_empty(), "{kind} lacks {missing:?}: {payload}");
     }
     let of = |kind: &str| events.iter().find(|event| event.kind == kind).unwrap().payload.clone().unwrap();

@@ -25,22 +25,23 @@ use crate::rules::uncommitted;
 use crate::store::delays::Delay;
 use crate::store::fields::Field;
 use crate::store::runs::Close;
-use crate::store::tasks::Standing;
+use crate::store::tasks::StateRow;
 
 /// The signal that no process survives (signal(7)).
 const SIGKILL: i32 = 9;
 
 impl Board<'_> {
-    /// Closes a run whose end is proven, and moves its task on. The recorded verdict decides first, then the reason of a
-    /// stop, then the cause of the end. A second call for the same run returns the result of the first.
+    /// Closes a run whose end is proven, and moves its task on. The next status follows from the recorded verdict, else from
+    /// the reason of a stop, else from the cause of the end. A second call for the same run changes nothing and returns the
+    /// result of the first.
     pub fn finish_run(&mut self, id: RunId, ending: Ending) -> Result<Finished, Error> {
         let run = self.expect_run(id)?;
         if run.ended_at.is_some() {
             let first = self.tx.finished_run(id)?.ok_or_else(|| Error::missing(Missing::EndOfRun, id))?;
             return Ok(Finished { already_finished: true, ..first });
         }
-        let from = self.standing(&run.task_id)?;
-        // The end lies between the claim and now, even if a clock was set in the meantime.
+        let from = self.state_row(&run.task_id)?;
+        // The end is kept between the claim and the current time, because a clock may have been set since.
         let ended_at =
             ending.ended_at.unwrap_or(self.now()).clamp(run.started_at.min(self.now()), self.now());
         let tally = Tally {
@@ -55,8 +56,8 @@ impl Board<'_> {
             jitter: Jitter::draw(self.entropy),
             ended_at,
         };
-        // Each step may change the ending, the verdict or the decision; the later steps see the changes of the earlier
-        // ones.
+        // The order of these steps matters: each may change the ending, the verdict or the decision, and the later steps
+        // work on the changed values.
         let ending = self.with_reported_limit(&run, from.max_retries, ending)?;
         let ending = self.with_spent_budget(&run, ending)?;
         // Computed from the run's own verdict, before an implied verdict takes its place.
@@ -78,7 +79,7 @@ impl Board<'_> {
         if decision.outcome == Outcome::CheckPassed {
             (kind, payload) = self.event_of_passed_check(&run, decision.then)?;
         }
-        let record = Record::new(kind, payload, SYSTEM).of(id).blocking(blocking.as_ref());
+        let record = Record::new(kind, payload, SYSTEM).in_run(id).blocking(blocking.as_ref());
         // The fields of the task come before the move: the message about the move reads them.
         self.prepare(&run, &decision)?;
         if let Some(note) = &ending.branch_note {
@@ -88,8 +89,8 @@ impl Board<'_> {
         self.store_asked_approval(&run, to)?;
         self.count(&run, &from, &decision, &ending)?;
         // Decision 0030.
-        // A run that never worked takes the place of the same kind of run before it, so that a broken environment leaves
-        // one row.
+        // A run that never began its work replaces the row of an earlier run of the same kind, so that a broken environment
+        // leaves one row.
         let replaces = if is_outside { self.tx.gather_tries(&run.task_id, id)? } else { None };
         let finished = Finished {
             retry_at: decision.retry_at(),
@@ -114,8 +115,8 @@ impl Board<'_> {
         Ok(finished)
     }
 
-    /// Returns the run, blocked if its task requires commits and the run left changes uncommitted, with the withheld
-    /// handoff. The decision of a person needs no commit.
+    /// Returns the run. If its task requires commits and the run left changes uncommitted, the run blocks its task, and the
+    /// handoff is withheld and returned too. A verdict that a person gave needs no commit.
     fn with_uncommitted(&self, run: Run, ending: &Ending) -> Result<(Run, Option<Handoff>), Error> {
         match uncommitted::withheld(&run, ending) {
             Some((blocked, handoff)) if !self.is_persons(run.id)? => Ok((blocked, Some(handoff))),
@@ -123,7 +124,7 @@ impl Board<'_> {
         }
     }
 
-    /// Adds the canceller and the reason to the error of a cancelled run.
+    /// Adds the author of the cancellation and the reason to the error of a cancelled run.
     fn with_canceller(&self, run: &Run, decision: Decision) -> Result<Decision, Error> {
         if decision.outcome != Outcome::Cancelled || decision.error.is_none() {
             return Ok(decision);
@@ -141,7 +142,7 @@ impl Board<'_> {
         Ok(Decision { error: Some(cancelled_by(by, payload["reason"].as_str())), ..decision })
     }
 
-    /// Stores the fields that the task needs before it moves: the message about the move reads the result.
+    /// Stores the fields of the task that must be in place before the move, because the message about the move reads them.
     fn prepare(&self, run: &Run, decision: &Decision) -> Result<(), Error> {
         if let (Outcome::ReviewRequested, Some(Verdict::RequestReview(request))) =
             (decision.outcome, &run.verdict)
@@ -165,7 +166,7 @@ impl Board<'_> {
     }
 
     /// Updates the counters of the task.
-    fn count(&self, run: &Run, from: &Standing, decision: &Decision, ending: &Ending) -> Result<(), Error> {
+    fn count(&self, run: &Run, from: &StateRow, decision: &Decision, ending: &Ending) -> Result<(), Error> {
         let id = &run.task_id;
         if decision.failures != from.failures {
             self.set(id, &Field::Failures(decision.failures))?;
@@ -199,7 +200,7 @@ impl Board<'_> {
         ended_at: Timestamp,
     ) -> Result<(), Error> {
         let (handoff, error) = (decision.handoff.as_ref(), decision.error.as_deref());
-        let of_handoff = Close::of(finished, handoff, error, ended_at);
+        let of_handoff = Close::without_process(finished, handoff, error, ended_at);
         let end = Close {
             summary: of_handoff.summary.or_else(|| last_words(decision, ending)),
             exit_code: ending.exit_code,
@@ -219,7 +220,7 @@ impl Board<'_> {
         }
     }
 
-    /// Stores the end of the pause on the clock since boot too, because no administrator can set that clock.
+    /// Stores the end of the pause as time since boot too, so that setting the real-time clock does not change the pause.
     fn delay(&self, run: &Run, decision: &Decision, tally: Tally) -> Result<(), Error> {
         let pause_ends = tally.ended_at.after(decision.pause);
         let Some(at) = decision.retry_at().filter(|at| *at == pause_ends && !decision.pause.is_zero()) else {
@@ -232,8 +233,8 @@ impl Board<'_> {
         self.tx.put_delay(&Delay { task: &run.task_id, not_before: at, boot_id: &boot_id, due_us })
     }
 
-    /// Records the consequences of the task's move: the event of giving up, and the moves of the children.
-    fn follow(&self, run: &Run, from: &Standing, decision: &Decision) -> Result<(), Error> {
+    /// Records the consequences of the task's move: the event that the task was given up, and the moves of its children.
+    fn follow(&self, run: &Run, from: &StateRow, decision: &Decision) -> Result<(), Error> {
         if decision.gave_up() {
             let task = self.expect_task(&run.task_id)?;
             let mut payload = json!({
@@ -268,7 +269,7 @@ impl Board<'_> {
 }
 
 /// Returns the block reason of a task that this end blocks.
-fn blocking(run: &Run, decision: &Decision, from: &Standing) -> Option<Blocking> {
+fn blocking(run: &Run, decision: &Decision, from: &StateRow) -> Option<Blocking> {
     let Then::Blocked(kind) = decision.then else { return None };
     if let Some(Verdict::Block(blocking)) = &run.verdict {
         return Some(blocking.clone());
@@ -283,7 +284,8 @@ fn blocking(run: &Run, decision: &Decision, from: &Standing) -> Option<Blocking>
     Some(Blocking { kind, reason, is_cancel, ..Blocking::default() })
 }
 
-/// Returns the last words of a worker that ended without a verdict. The run keeps them, but they are no handoff.
+/// Returns the final text of a worker that ended without a verdict. The run stores it as its summary, but it is not a
+/// handoff.
 fn last_words<'e>(decision: &Decision, ending: &'e Ending) -> Option<&'e str> {
     let text = match &ending.result_policy {
         OnCleanExit::Complete { summary }
@@ -301,7 +303,7 @@ fn record(
     run: &Run,
     decision: &Decision,
     ending: &Ending,
-    from: &Standing,
+    from: &StateRow,
     ended_at: Timestamp,
 ) -> (EventKind, Value) {
     let mut payload = json!({
@@ -315,7 +317,7 @@ fn record(
         payload[Denied::KEY] = json!(denied);
     }
     let kind = match decision.outcome {
-        // Unproved work is archived as unfinished.
+        // Work that its check has not proved counts as not done when it is archived.
         Outcome::Cancelled | Outcome::Completed if decision.then == Then::Archived(WasDone::No) => {
             EventKind::Archived
         }
@@ -341,7 +343,7 @@ fn record(
             };
             EventKind::ReviewRequested
         }
-        // The caller replaces this by the event that the work's own verdict asked for.
+        // The caller replaces this event by the event of the verdict that the work ended with.
         Outcome::Approved | Outcome::CheckPassed => {
             payload = json!({});
             EventKind::Completed

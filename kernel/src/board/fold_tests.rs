@@ -56,8 +56,8 @@ fn only_what_is_old_is_folded_and_nothing_after_a_younger_event() {
     bench.clock.advance(Duration::from_hours(48));
     let yesterday = bench.clock.now();
     bench.ready();
-    let told = bench.readers.with(|view| view.foldable(yesterday)).unwrap();
-    assert_eq!((told.events, told), (1, fold(&bench, yesterday, 100).unwrap()));
+    let foldable = bench.readers.with(|view| view.foldable(yesterday)).unwrap();
+    assert_eq!((foldable.events, foldable), (1, fold(&bench, yesterday, 100).unwrap()));
     assert_eq!(log(&bench).len(), 1);
     bench.check();
 }

@@ -1,9 +1,9 @@
 //! The verb `fork`: a new task whose first run starts from the session of another task's run. The other session stays
 //! unchanged.
 //!
-//! A session is never imitated: a transcript in a prompt is no session, so a lane without words for a fork refuses
-//! it. A session is not forked while a run of its task goes on, because its program may be writing it. A run that is
-//! cut short before it names a session forks again.
+//! A fork needs the real session and not a transcript in a prompt, so a lane without arguments for a fork refuses it. A
+//! session is not forked while a run of its task is open, because the run's program may be writing the session. If a
+//! run is ended before it has a session of its own, the next run of its task forks again.
 
 use super::Board;
 use super::create::Created;
@@ -25,11 +25,12 @@ pub struct Fork {
     pub title: String,
     /// Text of the new task.
     pub body: String,
-    /// Branch from which the new worktree starts, if the task works in a worktree.
+    /// Branch from which the new worktree starts, if the task works in a worktree; none means the branch of the other
+    /// task.
     pub branch: Option<String>,
 }
 
-/// Run whose session another run starts from.
+/// Run with the session from which another run starts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForkedFrom {
     /// The run, which is over.
@@ -38,11 +39,11 @@ pub struct ForkedFrom {
 }
 
 impl View<'_> {
-    /// Returns the run of a task whose session can be forked.
+    /// Returns a run of a task whose session can be forked: the given run, or the latest run with a session.
     ///
     /// # Errors
-    /// Refuses a worker, a task that the caller does not see, a task without a session, and a task whose agent is still
-    /// in it.
+    /// Fails for a worker, for a task that the caller may not see, for a task with an open run, and if no such run has
+    /// a session.
     pub fn to_fork(&self, id: &TaskId, run: Option<RunId>, actor: &Actor) -> Result<ForkedFrom, Error> {
         let task = self.task_for(id, actor)?;
         authority::person(actor, "fork a session")?;
@@ -71,8 +72,8 @@ impl View<'_> {
         ))
     }
 
-    /// Returns the session from which a run starts, as the origin of its task names it. None once a run of the task with
-    /// the same profile has its own session, or has found the forked session gone.
+    /// Returns the session from which a run has to start, if its task is a fork and has the profile of the forked run.
+    /// Returns none once an earlier run of the task has a session of its own, or has failed to start in the forked one.
     pub fn forked_by(&self, run: &Run) -> Result<Option<ForkedFrom>, Error> {
         let task = self.expect_task(&run.task_id)?;
         let (Some(from), Some(session)) = (task.origin.forked_run, task.origin.forked_session) else {
@@ -126,8 +127,8 @@ impl Board<'_> {
                 forked_session: Some(session),
                 ..Origin::default()
             },
-            // Parents, approvals, checks and the like of the other task do not apply to the fork. All fields are listed,
-            // so that a new field needs a decision here.
+            // Parents, approvals, checks and similar fields of the other task do not apply to the fork. All fields are
+            // listed, so that the compiler requires a decision for each new field.
             parents: Vec::new(),
             initial_state: InitialState::default(),
             idempotency_key: None,

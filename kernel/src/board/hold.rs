@@ -1,4 +1,4 @@
-//! Places, probes and ends holds.
+//! Places, probes and ends holds, which keep tasks from starting.
 //!
 //! See decision 0015.
 
@@ -31,7 +31,8 @@ use crate::store::holds::By;
 pub(super) const SERVED: Duration = Duration::from_mins(1);
 
 impl Board<'_> {
-    /// Keeps a task, or the tasks of a profile, a tenant or an account, from starting. Open runs go on.
+    /// Keeps the tasks of a target from starting: one task, or the tasks of a profile, a tenant, an account or a mission.
+    /// Open runs go on.
     pub fn hold(&mut self, on: &HoldOn, new: &NewHold, actor: &Actor) -> Result<Hold, Error> {
         authority::person(actor, "hold tasks")?;
         self.check_hold(on, new)?;
@@ -43,12 +44,13 @@ impl Board<'_> {
         if named.scope == HoldScope::Mission && self.tx.mission(&named.name)?.is_none() {
             self.task_for(&task_of(&named)?, actor)?;
         }
-        self.place(&named, new, by)
+        self.place_hold(&named, new, by)
     }
 
-    /// Reports a limit that the service of a worker's account has set. The hold is on the tasks of the account within the
-    /// worker's own tenant; without an account, on the task alone. The worker should then end. Its task is tried again
-    /// when the limit is over.
+    /// Places a hold for a limit of the service that the worker reports. The hold is on the tasks of the worker's account
+    /// within the worker's own tenant; without an account, on the worker's task alone. `until` is brought into the range
+    /// from [`SHORTEST_LIMIT`] to the longest hold of the quotas. The worker should end after the call; its task is tried
+    /// again when the limit is over.
     pub fn hold_own(&mut self, reason: &str, until: Timestamp, actor: &Actor) -> Result<Hold, Error> {
         let Some(run) = self.live_run(actor)? else {
             return Err(Error::invalid(
@@ -64,7 +66,7 @@ impl Board<'_> {
         let until = until.max(self.now().after(SHORTEST_LIMIT)).min(self.longest_hold());
         let new = NewHold { until: Some(until), ..new };
         let within = Within::Tenant(run.tenant.clone());
-        self.place(&on, &new, By { label: &actor.label(), within: &within, run: Some(&run) })
+        self.place_hold(&on, &new, By { label: &actor.label(), within: &within, run: Some(&run) })
     }
 
     /// Returns the latest end of a limit that is accepted from a run.
@@ -72,7 +74,10 @@ impl Board<'_> {
         self.now().after(self.quotas.longest_hold)
     }
 
-    /// Ends the holds on a target and returns them. A mission at a limit gets the limit once more.
+    /// Ends the holds on a target and returns them. A used-up limit or budget is granted once more.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if there is no hold on the target.
     pub fn release(&mut self, on: &HoldOn, reason: Option<&str>, actor: &Actor) -> Result<Vec<Hold>, Error> {
         authority::person(actor, "release what is held")?;
         if on.scope == HoldScope::Task {
@@ -86,8 +91,8 @@ impl Board<'_> {
         self.end_all(live, reason, actor)
     }
 
-    /// Ends the holds that a failed login placed, in one tenant or for all. There may be none. Durable when the call
-    /// returns.
+    /// Ends the holds on a target that failed logins placed and that reach the tenant, and returns them. The list may be
+    /// empty. The end is durable when the call returns.
     pub fn release_login(
         &mut self,
         on: &HoldOn,
@@ -102,7 +107,8 @@ impl Board<'_> {
         self.end_all(live, Some(reason), actor)
     }
 
-    /// Ends holds. A used-up limit or budget is granted once more, or the next start would be held again.
+    /// Ends holds and returns them. A used-up limit or budget is granted once more, because otherwise the next start would
+    /// be held again.
     pub(super) fn end_all(
         &mut self,
         live: Vec<Hold>,
@@ -136,7 +142,7 @@ impl Board<'_> {
     }
 
     /// Places a hold, or renews a hold of the same kind on the same target.
-    pub(super) fn place(&self, on: &HoldOn, new: &NewHold, by: By<'_>) -> Result<Hold, Error> {
+    pub(super) fn place_hold(&self, on: &HoldOn, new: &NewHold, by: By<'_>) -> Result<Hold, Error> {
         self.tx.insert_hold(on, new, by, self.now())?;
         let placed = self
             .holds()?
@@ -147,7 +153,7 @@ impl Board<'_> {
         Ok(hold)
     }
 
-    /// Refuses a start that a hold is on. Returns the holds that the start has to probe.
+    /// Refuses a start if a hold keeps the task from starting. Otherwise returns the holds that the start has to probe.
     pub(super) fn pass_holds(&self, target: Target<'_>) -> Result<Vec<Hold>, Error> {
         let now = self.now();
         let mut probes = Vec::new();
@@ -176,7 +182,7 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Sets the end of a rate limit from the worker's report, if there is one.
+    /// Returns the ending of a run with the end of its rate limit, if the worker has reported one before.
     pub(super) fn with_reported_limit(
         &self,
         run: &Run,
@@ -199,8 +205,8 @@ impl Board<'_> {
             _ => None,
         };
         let met = met.map(|(kind, until)| (kind, until.min(self.longest_hold())));
-        // First the holds that this run probed: it met the same limit, it was served, or it says nothing about the
-        // service.
+        // First, the holds that this run probed are settled: the run met the same limit, it was served, or its end shows
+        // nothing about the service.
         for hold in self.holds()?.into_iter().filter(|hold| hold.probe_run == Some(run.id)) {
             match (met, outcome) {
                 (Some((kind, until)), _) if kind == hold.kind => {
@@ -214,7 +220,7 @@ impl Board<'_> {
                 (_, Outcome::Crashed | Outcome::Unreported) if ending.denied.is_some() => {
                     self.tx.set_probe(hold.id, None, now)?;
                 }
-                // The run ended too early, or uses no service: another run probes.
+                // The run ended too early, or used no service, so another run has to probe.
                 (
                     _,
                     Outcome::Reclaimed
@@ -241,11 +247,11 @@ impl Board<'_> {
                 ) => self.end_hold(&hold, "a run was served again", Some(run), SYSTEM)?,
             }
         }
-        // Then a new hold for a limit that the run met and did not report itself.
+        // Then a new hold is placed for a limit that the run met and did not report itself.
         let Some((kind, until)) = met.filter(|(_, until)| *until > now) else { return Ok(()) };
-        let told = self.holds()?.into_iter().any(|hold| hold.run_id == Some(run.id) && hold.kind == kind);
+        let is_held = self.holds()?.into_iter().any(|hold| hold.run_id == Some(run.id) && hold.kind == kind);
         let (is_shared, reason) = match kind {
-            // Without an account the task alone waits, and its own retry time covers that.
+            // Without an account, only the task itself waits. Its retry time is sufficient for that.
             HoldKind::RateLimit
             | HoldKind::Manual
             | HoldKind::Limit
@@ -256,17 +262,22 @@ impl Board<'_> {
             // A login belongs to the account, or to all workers of the lane.
             HoldKind::Login => (run.account.is_some() || run.profile.is_some(), "could not log in"),
         };
-        if !told && is_shared {
+        if !is_held && is_shared {
             let trouble = ending.trouble.as_ref().map(|trouble| format!(": {trouble}")).unwrap_or_default();
             let reason = format!("run {} {reason}{trouble}", run.id);
             let new = NewHold { kind, reason, until: Some(until) };
             let within = Within::Tenant(run.tenant.clone());
-            self.place(&hold_target(run, kind), &new, By { label: SYSTEM, within: &within, run: Some(run) })?;
+            self.place_hold(
+                &hold_target(run, kind),
+                &new,
+                By { label: SYSTEM, within: &within, run: Some(run) },
+            )?;
         }
         Ok(())
     }
 
-    /// Ends the holds whose time has come. The hold of a limit ends only if a run was served in the meantime.
+    /// Ends the holds whose time has come. The hold of a service's limit or of a login ends only if a run that probes it
+    /// has lasted for [`SERVED`]. The daemon ends the holds of breakers.
     pub(super) fn end_holds(&self) -> Result<(), Error> {
         let now = self.now();
         for hold in self.holds()?.into_iter().filter(|hold| hold.stance(now) == Stance::Open) {
@@ -332,7 +343,7 @@ impl Board<'_> {
             | HoldScope::Host => run.map(|run| run.task_id.clone()),
         };
         let known = task.as_ref().map(|id| self.expect_task(id)).transpose()?.and_then(|task| task.tenant);
-        // The event of a tenant's hold belongs to that tenant, any other event to the tenant of its task.
+        // The tenant decides who may read the event: the tenant of a hold on a tenant, else the tenant of the task.
         let tenant = match hold.scope {
             HoldScope::Tenant => hold.name.parse::<Tenant>().ok(),
             HoldScope::Task

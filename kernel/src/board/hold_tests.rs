@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::board::event_snapshots::told;
+use crate::board::event_snapshots::rendered_events;
 use crate::testing::{Bench, alice, start, titled};
 use crate::{
     Accounts, Actor, EndCause, Ending, Error, Hold, HoldKind, HoldOn, HoldScope, Limits, NewHold, NewTask,
@@ -88,9 +88,9 @@ fn a_held_task_says_so_with_the_reason_and_the_way_out() {
     let task = bench.ready();
     let until = later(&bench, 60);
     hold(&bench, on(HoldScope::Task, task.as_str()), by_hand(Some(until)));
-    let told = bench.readers.with(|view| view.waiting(&task)).unwrap().unwrap();
-    assert_eq!((told.code, told.until), (WaitingCode::Hold, Some(until)));
-    assert_eq!(told.text, format!("held by alice (not now): `supervisor release {task}`"));
+    let waiting = bench.readers.with(|view| view.waiting(&task)).unwrap().unwrap();
+    assert_eq!((waiting.code, waiting.until), (WaitingCode::Hold, Some(until)));
+    assert_eq!(waiting.text, format!("held by alice (not now): `supervisor release {task}`"));
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn a_hold_outlives_the_process_that_placed_it_and_not_the_task_it_is_on() {
 fn held_tells_of_a_hold() {
     let bench = Bench::new();
     hold(&bench, on(HoldScope::Profile, "bob"), by_hand(None));
-    insta::assert_snapshot!(told(&bench, "held"), @r#"no run: {"hold":1,"kind":"manual","name":"bob","reason":"not now","scope":"profile","until":null}"#);
+    insta::assert_snapshot!(rendered_events(&bench, "held"), @r#"no run: {"hold":1,"kind":"manual","name":"bob","reason":"not now","scope":"profile","until":null}"#);
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn released_tells_of_the_end_of_a_hold() {
     let bench = Bench::new();
     hold(&bench, on(HoldScope::Profile, "bob"), by_hand(None));
     release(&bench, on(HoldScope::Profile, "bob")).unwrap();
-    insta::assert_snapshot!(told(&bench, "released"), @r#"no run: {"ended":"released","hold":1,"kind":"manual","name":"bob","reason":"not now","scope":"profile","until":null}"#);
+    insta::assert_snapshot!(rendered_events(&bench, "released"), @r#"no run: {"ended":"released","hold":1,"kind":"manual","name":"bob","reason":"not now","scope":"profile","until":null}"#);
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn hold_probed_tells_of_the_run_that_tries() {
     bench.clock.advance(Duration::from_mins(5));
     bench.wake();
     bench_start(&bench, &task);
-    insta::assert_snapshot!(told(&bench, "hold_probed"), @r#"its run: {"hold":1,"kind":"rate_limit","name":"main","reason":"run 1 was refused","scope":"account","until":"moment"}"#);
+    insta::assert_snapshot!(rendered_events(&bench, "hold_probed"), @r#"its run: {"hold":1,"kind":"rate_limit","name":"main","reason":"run 1 was refused","scope":"account","until":"moment"}"#);
 }
 
 /// Returns a task of a tenant, started for the account `main` or for none.
@@ -255,7 +255,7 @@ fn worker_of(bench: &Bench, tenant: &str, account: Option<&str>) -> (TaskId, Act
     (task.clone(), Actor::worker("bob", run, task, Some(tenant)))
 }
 
-fn tell(bench: &Bench, worker: &Actor, until: Timestamp) -> Hold {
+fn report_limit(bench: &Bench, worker: &Actor, until: Timestamp) -> Hold {
     let worker = worker.clone();
     bench.call(move |board| board.hold_own("429", until, &worker)).unwrap()
 }
@@ -268,7 +268,7 @@ fn a_worker_holds_its_account_within_its_own_tenant_and_the_others_go_on() {
         |tenant: &str| bench.create(NewTask { tenant: Some(tenant.parse().unwrap()), ..titled("more") }).id;
     let (sibling, stranger, nobody) = (task("acme"), task("rival"), bench.ready());
 
-    let hold = tell(&bench, &worker, later(&bench, 600));
+    let hold = report_limit(&bench, &worker, later(&bench, 600));
 
     assert_eq!((hold.scope, hold.name.as_str()), (HoldScope::Account, "main"));
     assert_eq!((hold.met_by_task, hold.met_by_tenant), (Some(own), worker.tenant.clone()), "who made it");
@@ -290,8 +290,8 @@ fn two_tenants_hold_one_account_each_for_itself() {
     let bench = Bench::new();
     let (_, acme) = worker_of(&bench, "acme", Some("main"));
     let (_, rival) = worker_of(&bench, "rival", Some("main"));
-    tell(&bench, &acme, later(&bench, 600));
-    tell(&bench, &rival, later(&bench, 60));
+    report_limit(&bench, &acme, later(&bench, 600));
+    report_limit(&bench, &rival, later(&bench, 60));
     let held: Vec<_> = holds(&bench).into_iter().map(|hold| (hold.met_by_tenant, hold.until)).collect();
     assert_eq!(held, [(acme.tenant, Some(later(&bench, 600))), (rival.tenant, Some(later(&bench, 60)))]);
 }
@@ -302,7 +302,7 @@ fn a_worker_of_a_lane_without_an_account_holds_its_task_alone() {
     let (own, worker) = worker_of(&bench, "acme", None);
     let sibling = bench.create(NewTask { tenant: worker.tenant.clone(), ..titled("more") }).id;
 
-    let hold = tell(&bench, &worker, later(&bench, 600));
+    let hold = report_limit(&bench, &worker, later(&bench, 600));
     assert_eq!((hold.scope, hold.name), (HoldScope::Task, own.to_string()));
     assert_eq!(ready(&bench), std::slice::from_ref(&sibling));
 
@@ -319,7 +319,7 @@ fn a_worker_of_a_lane_without_an_account_holds_its_task_alone() {
 fn no_worker_comes_again_sooner_than_the_shortest_limit() {
     let bench = Bench::new();
     let (task, worker) = worker_of(&bench, "acme", Some("main"));
-    assert_eq!(tell(&bench, &worker, later(&bench, 1)).until, Some(later(&bench, 15)));
+    assert_eq!(report_limit(&bench, &worker, later(&bench, 1)).until, Some(later(&bench, 15)));
     limited(&bench, worker.run.unwrap().run, 300);
     assert_eq!(bench.task(&task).not_before, Some(later(&bench, 15)));
 }
@@ -328,7 +328,7 @@ fn no_worker_comes_again_sooner_than_the_shortest_limit() {
 fn no_worker_holds_for_longer_than_the_limit() {
     let bench = Bench::new();
     let (_, worker) = worker_of(&bench, "acme", Some("main"));
-    let hold = tell(&bench, &worker, later(&bench, 30 * 24 * 3600));
+    let hold = report_limit(&bench, &worker, later(&bench, 30 * 24 * 3600));
     assert_eq!(hold.until, Some(later(&bench, 24 * 3600)));
 }
 

@@ -11,6 +11,7 @@ use crate::model::id::AttachmentId;
 use crate::model::note::NewAttachment;
 use crate::rules::authority;
 use crate::store::imported::{ImportedPlace, ImportedPolicy};
+use crate::store::values::WorkspaceRule;
 use crate::transfer::adopt;
 use crate::transfer::export::{self, Imported};
 use crate::transfer::peer::{Adopted, PeerBoard};
@@ -55,12 +56,20 @@ impl Board<'_> {
         self.tx.imported_places()
     }
 
+    /// Gives a scratch directory to adopted tasks whose workspace has no form of a workspace. Returns their number.
+    pub fn mend_workspaces(&mut self, workspace: WorkspaceRule<'_>) -> Result<usize, Error> {
+        self.tx.mend_workspaces(workspace)
+    }
+
+    /// Refuses tasks of an import whose workspace has no form of a workspace, before anything of it is committed.
+    pub fn require_workspaces(&self, workspace: WorkspaceRule<'_>) -> Result<(), Error> {
+        require_none(&self.tx.unfit_workspaces(workspace)?)
+    }
+
     /// Refuses values that satisfy the schema but have no meaning: reads each row as every later reader will.
     fn require_readable(&self) -> Result<(), Error> {
         let readable = |error: Error| match error {
-            Error::Storage { source, .. } => {
-                Error::invalid("file", format!("it has an invalid value: {source}"), "nothing was imported")
-            }
+            Error::Storage { source, .. } => invalid(&source),
             other @ (Error::NotFound { .. }
             | Error::Conflict { .. }
             | Error::Illegal { .. }
@@ -69,14 +78,16 @@ impl Board<'_> {
             | Error::Exhausted { .. }
             | Error::Writer { .. }) => other,
         };
-        self.tx.read_all_tasks().map_err(readable)?;
-        self.tx.read_all_comments().map_err(readable)?;
-        self.tx.read_all_runs().map_err(readable)?;
-        self.tx.read_all_holds().map_err(readable)?;
-        self.tx.read_all_schedules().map_err(readable)?;
-        self.tx.read_all_proposals().map_err(readable)?;
-        self.tx.read_all_letters().map_err(readable)?;
-        self.tx.read_all_messages().map_err(readable)?;
+        require_none(&self.tx.unread_rows()?)?;
         self.replay().map(drop).map_err(readable)
     }
+}
+
+/// Refuses an import with such rows.
+fn require_none(rows: &[String]) -> Result<(), Error> {
+    rows.first().map_or(Ok(()), |row| Err(invalid(row)))
+}
+
+fn invalid(why: &dyn std::fmt::Display) -> Error {
+    Error::invalid("file", format!("it has an invalid value: {why}"), "nothing was imported")
 }

@@ -20,8 +20,8 @@ use crate::rules::authority;
 use crate::rules::links::{self, AtWork};
 
 impl Board<'_> {
-    /// Makes `child` wait for `parent`. An existing link stays. A running child is taken back, without a counted failure,
-    /// and waits once its run has ended; or the link is refused.
+    /// Makes `child` wait for `parent`. An existing link stays. `at_work` decides about a running child: the link is
+    /// refused, or the child is taken back without a counted failure, and waits once its run has ended.
     pub fn link(
         &mut self,
         parent: &TaskId,
@@ -40,7 +40,7 @@ impl Board<'_> {
             return Err(links::circle(parent, child));
         }
         self.require_awaitable(&above)?;
-        // A child at work is either refused here, or its run has to end, which the last step asks for.
+        // A running child is either refused here, or its run has to end. The last step requests the end of the run.
         let run = self.open_run_of(&below)?;
         let run = links::may_wait(&above, &below, run.as_ref(), at_work, actor, self.now())?.cloned();
         let label = actor.label();
@@ -54,9 +54,9 @@ impl Board<'_> {
             self.append(&below, None, EventKind::Linked, payload, &label)?;
             self.reevaluate(child, &label)?;
         }
-        // A finished child only gets here if the caller takes it back: it runs again after the parent.
+        // A finished child reaches this step only if the caller takes it back. It runs again after the parent.
         if below.status == Status::Done && !above.is_done() {
-            let from = self.standing(child)?;
+            let from = self.state_row(child)?;
             self.move_unclaimed(child, &from, Destination::Queue, &label)?;
         }
         let Some(run) = run else { return self.settled(child, None) };
@@ -78,9 +78,9 @@ impl Board<'_> {
         self.reevaluate(child, &actor.label())
     }
 
-    /// Makes a task wait for the unfinished tasks that its runs have made, except tasks that wait for it. Finished tasks
-    /// of the present run become parents as well, so that the next run gets their results. This is part of a verdict:
-    /// links beyond a limit are left out, and nothing is charged.
+    /// Makes a task wait for the unfinished tasks that its runs have created, except tasks that wait for it. Finished
+    /// tasks of the open run become parents as well, so that the next run gets their results. The links are part of a
+    /// verdict: links beyond a limit are left out, and none is charged.
     pub(super) fn wait_for_created_tasks(&self, task: &Task, label: &str) -> Result<(), Error> {
         for part in self.tx.parts(&task.id, limits::PARENTS)? {
             let is_in_the_way = self.tx.is_above(&task.id, &part)?
@@ -100,7 +100,7 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// True if a parent of a run's task is open, or was done during the run.
+    /// Returns true if a parent of a run's task is open, or was done during the run.
     pub(super) fn has_awaited_parent(&self, run: &Run) -> Result<bool, Error> {
         for parent in self.parents(&run.task_id)? {
             if self.expect_task(&parent)?.completed_at.is_none_or(|done| done >= run.started_at) {
@@ -110,11 +110,11 @@ impl Board<'_> {
         Ok(false)
     }
 
-    /// True if a task that is blocked for a dependency goes on without a person: a parent is open, or was done during the
-    /// present run.
+    /// Returns true if a task that is blocked for a dependency goes on without a person: a parent is open, or was done
+    /// during the present run.
     ///
     /// # Errors
-    /// For a task that does not exist, and for a failure of the store.
+    /// Fails if the task does not exist, or if the store fails.
     pub fn goes_on_by_itself(&self, id: &TaskId) -> Result<bool, Error> {
         match self.open_run_of(&self.expect_task(id)?)? {
             Some(run) => self.has_awaited_parent(&run),
@@ -229,8 +229,8 @@ mod tests {
             let below = Task { status, ..below.clone() };
             let waits = links::may_wait(above, &below, None, at_work, &alice(), now);
             assert_eq!(waits.as_ref().err().is_some(), refusal.is_some(), "{status} {waits:?}");
-            let told = waits.err().map(|error| error.to_string()).unwrap_or_default();
-            assert!(told.contains(refusal.unwrap_or_default()), "{told}");
+            let refused_text = waits.err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(refused_text.contains(refusal.unwrap_or_default()), "{refused_text}");
         }
 
         let own = Actor::worker("bob", run.id, child.clone(), None);

@@ -27,15 +27,15 @@ fn count(bench: &Bench) -> usize {
 fn each_known_profile_gets_one_task_of_the_same_mission_with_the_comment_as_its_text() {
     let bench = Bench::new();
     let id = bench.create(NewTask { tenant: "acme".parse().ok(), ..titled("site") }).id;
-    let said = comment(&bench, &id, "@carol look at this, @nobody and @carol", &alice());
+    let posted = comment(&bench, &id, "@carol look at this, @nobody and @carol", &alice());
 
-    let made = mention(&bench, &said, &alice());
-    let again = mention(&bench, &said, &alice());
+    let made = mention(&bench, &posted, &alice());
+    let again = mention(&bench, &posted, &alice());
 
     assert_eq!((made.len(), &again), (1, &made), "a second time makes nothing");
     let task = bench.task(made[0].task.as_ref().unwrap());
     assert_eq!(task.assignee, "carol".parse().ok());
-    assert_eq!((task.body.as_deref(), task.mission()), (Some(said.body.as_str()), id.as_str()));
+    assert_eq!((task.body.as_deref(), task.mission()), (Some(posted.body.as_str()), id.as_str()));
     assert_eq!(task.policy.as_deref(), Some("strict"), "the tenant's");
     assert_eq!((task.tenant, count(&bench)), ("acme".parse().ok(), 2));
     let other = comment(&bench, &id, "@carol once more", &alice());
@@ -51,9 +51,9 @@ fn a_worker_that_mentions_without_end_stops_at_the_limit_of_its_mission_with_a_q
     let id = bench.call(move |board| board.create_mission(titled("x"), &caps, &alice())).unwrap().task.id;
     let bob = Actor::worker("bob", bench.start(&id), id.clone(), None);
     let text: String = (0..1000).map(|at| format!("@p{at}")).collect::<Vec<_>>().join(" ");
-    let said = comment(&bench, &id, &text, &bob);
+    let posted = comment(&bench, &id, &text, &bob);
 
-    let made = mention(&bench, &said, &bob);
+    let made = mention(&bench, &posted, &bob);
 
     let refused: Vec<&str> = made.iter().filter_map(|one| one.refused.as_deref()).collect();
     let (asked, most) = (made.len() - 24, crate::rules::mention::MENTIONS);
@@ -77,7 +77,7 @@ fn work_is_not_handed_back_by_a_mention() {
     let started = part.clone();
     let run = bench.call(move |board| board.start_run(&started, start)).unwrap().id;
     let carol = Actor::worker("carol", run, part.clone(), None);
-    let said = comment(&bench, &part, "@bob your turn", &carol);
-    let refused = mention(&bench, &said, &carol).remove(0).refused.unwrap();
+    let posted = comment(&bench, &part, "@bob your turn", &carol);
+    let refused = mention(&bench, &posted, &carol).remove(0).refused.unwrap();
     assert!(refused.ends_with("bob → carol → bob"), "{refused}");
 }

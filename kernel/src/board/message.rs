@@ -1,4 +1,5 @@
-//! Messages to the agents of live runs. A message becomes a row before it is sent, and each row ends in one final state.
+//! Messages to the agents of live runs. A message is stored before it is sent, and every stored message reaches one of two
+//! final states: delivered, or not delivered with a reason.
 
 use serde_json::json;
 
@@ -15,14 +16,14 @@ use crate::model::status::Status;
 use crate::model::task::Task;
 use crate::rules::authority;
 
-/// Reason for a message that was not delivered before the end of its run.
+/// Reason of a message that was not delivered before the end of its run.
 const RUN_ENDED: &str = "the run ended before its agent had read it";
 
 impl Board<'_> {
     /// Queues a message to the agent of a task's open run.
     ///
     /// # Errors
-    /// Refuses the message if no agent can take it. Nothing is sent then.
+    /// [`Error::Conflict`] if no agent can take the message; the message is then not stored.
     pub fn steer(&mut self, id: &TaskId, body: &str, actor: &Actor) -> Result<Message, Error> {
         let task = self.task_for(id, actor)?;
         authority::person(actor, "send messages to the agent of a run")?;
@@ -47,7 +48,7 @@ impl Board<'_> {
         self.queue_message(&task, &run, body, None, actor)
     }
 
-    /// Sends a person's comment to the agent of the open run, if the agent takes messages.
+    /// Queues a person's comment as a message to the agent of the open run, if the agent takes messages.
     pub(super) fn forward_to_agent(&self, task: &Task, comment: &Comment) -> Result<(), Error> {
         if comment.author_kind != ActorKind::Person {
             return Ok(());
@@ -63,7 +64,8 @@ impl Board<'_> {
         }
     }
 
-    /// Returns the open run of a task if its agent takes messages, else the reason.
+    /// Returns the open run of a task if its agent can take another message, else the reason why it cannot. The outer error
+    /// is a failed read.
     fn message_receiver(&self, task: &Task) -> Result<Result<Run, String>, Error> {
         let Some(id) = task.current_run_id else {
             return Ok(Err(format!("it has no agent at work, its status is {}", task.status)));
@@ -111,8 +113,8 @@ impl Board<'_> {
         Ok(message)
     }
 
-    /// Records the states of messages to a run, as its processes report them. A known state, and a step backwards, change
-    /// nothing.
+    /// Records the states of messages to a run, as its processes report them. A report of the same or an earlier state
+    /// changes nothing, so reports can be repeated.
     pub fn record_messages(&mut self, run: RunId, news: &[MessageNews]) -> Result<(), Error> {
         let run = self.expect_run(run)?;
         for one in news {
@@ -144,7 +146,7 @@ impl Board<'_> {
         self.append(&task, Some(run.id), kind, payload, SYSTEM)
     }
 
-    /// Marks the messages that the agent has not received as not delivered, because the run is over.
+    /// Marks the messages that the agent has not received as not delivered, because the run has ended.
     pub(super) fn drop_messages(&self, run: &Run) -> Result<(), Error> {
         for message in self.tx.queued_messages(run.id)? {
             let (state, reason) = (MessageState::NotDelivered, Some(RUN_ENDED.to_owned()));
@@ -193,14 +195,14 @@ mod tests {
         let queued = bench.readers.with(|view| view.queued_messages(run)).unwrap();
         let texts: Vec<_> = queued.iter().map(|message| message.body.as_str()).collect();
         assert_eq!(texts, ["first", "second"]);
-        let told = [
+        let records = [
             news(1, MessageState::Written),
             news(1, MessageState::Delivered),
             news(1, MessageState::Written),
             news(1, MessageState::NotDelivered),
             news(7, MessageState::Delivered),
         ];
-        bench.call(move |board| board.record_messages(run, &told)).unwrap();
+        bench.call(move |board| board.record_messages(run, &records)).unwrap();
         assert_eq!(states(&bench, &id), [(1, MessageState::Delivered), (2, MessageState::Queued)]);
         bench.check();
     }
@@ -222,15 +224,15 @@ mod tests {
     #[test]
     fn who_cannot_be_reached_is_said_with_what_to_do() {
         let bench = Bench::new();
-        let deaf = bench.ready();
+        let idle = bench.ready();
         let refused = |id: &TaskId| {
             let error = steer(&bench, id, "x").unwrap_err();
             assert!(error.hint().unwrap_or_default().contains("supervisor comment"), "{error}");
             error.to_string()
         };
-        assert!(refused(&deaf).contains("was not delivered: it has no agent at work, its status is ready"));
-        bench.start(&deaf);
-        assert!(refused(&deaf).contains("takes no messages"));
+        assert!(refused(&idle).contains("was not delivered: it has no agent at work, its status is ready"));
+        bench.start(&idle);
+        assert!(refused(&idle).contains("takes no messages"));
         let (id, run) = listening(&bench);
         let task = id.clone();
         bench.call(move |board| board.reclaim(&task, None, &alice()).map(drop)).unwrap();

@@ -1,4 +1,5 @@
-//! Use and limits of missions. A mission at a limit is held as a whole, and a question goes to a person.
+//! Counts the use of missions, and enforces their limits. A mission at a limit is held as a whole, and a person is
+//! asked about it.
 //!
 //! See decision 0100.
 
@@ -27,7 +28,7 @@ use crate::store::holds::By;
 
 impl Board<'_> {
     /// Counts a worker's new task in its mission. Refuses a task beyond the limits of the mission, and a task that
-    /// would give the work back to a profile that it came from.
+    /// would give the work back to a profile from which it came. `own` is the task of the worker.
     pub(super) fn join_mission(
         &self,
         own: &Task,
@@ -40,7 +41,7 @@ impl Board<'_> {
         self.count_task(name)
     }
 
-    /// Counts another task of a mission, or refuses it at the limit.
+    /// Counts a further task of a mission. Refuses the task if the mission has reached its limit on tasks.
     pub(super) fn count_task(&self, name: &str) -> Result<(), Error> {
         let used = self.tx.mission(name)?.unwrap_or_default();
         mission::room_for_task(name, &used, &self.quotas.mission)?;
@@ -48,7 +49,7 @@ impl Board<'_> {
         self.pause_where_spent(name, &used, None)
     }
 
-    /// Pauses the mission of a task that is to be done again, if a limit of the mission is used up.
+    /// Pauses the mission of a task that becomes unfinished again, if a limit of the mission is used up.
     pub(super) fn pause_again(&self, id: &TaskId) -> Result<(), Error> {
         let name = self.tx.mission_of(id)?.unwrap_or_default();
         match self.tx.mission(&name)? {
@@ -64,7 +65,7 @@ impl Board<'_> {
         }
     }
 
-    /// Refuses to give the work of a run back to a profile that it came from, through another profile.
+    /// Refuses an assignee to which the work of a run would return through another profile.
     pub(super) fn delegates_onward(
         &self,
         own: &TaskId,
@@ -76,15 +77,15 @@ impl Board<'_> {
         mission::delegates_onward(&makers, assignee)
     }
 
-    /// Adds the use of a run since the last count, and pauses its mission if a limit is used up.
+    /// Adds the use of a run since the last call to its mission, and pauses the mission if a limit is used up.
     pub(super) fn charge_mission(&self, run: &Run, time: Duration, cost_micros: u64) -> Result<(), Error> {
         let Some(name) = self.tx.mission_of(&run.task_id)? else {
             return Err(Error::missing(Missing::Task, &run.task_id));
         };
         let used = match self.tx.add_to_mission(&name, time, cost_micros)? {
             Some(used) => used,
-            // The task has made no tasks. With an agent that reports its use, it becomes a mission when it reaches a
-            // limit.
+            // The task has created no tasks, so it is not stored as a mission. If its agent reports its use, it
+            // becomes a mission when it reaches a limit.
             None => match self.tx.use_of_undivided(&name, self.now())? {
                 (used, true) => used,
                 (_, false) => return Ok(()),
@@ -94,7 +95,7 @@ impl Board<'_> {
             return Ok(());
         }
         self.tx.open_mission(&name)?;
-        // A finished mission asks nothing until it has more work.
+        // A finished mission asks no question until it has unfinished tasks again.
         if self.tx.is_mission_over(&name)? {
             return Ok(());
         }
@@ -111,15 +112,16 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Pauses the mission of a worker that asked for one task too many, and asks a person. Does nothing for a mission
-    /// below its limit, or already paused.
+    /// Pauses the mission of a worker whose request for a task was refused at the limit on tasks, and asks a person.
+    /// Does nothing for a mission below its limit, or already paused.
     pub fn ask_for_more_tasks(&mut self, actor: &Actor) -> Result<(), Error> {
         let Some(run) = self.live_run(actor)? else { return Ok(()) };
         let task = self.expect_task(&run.task_id)?;
         self.ask_for_tasks(task.mission(), Some(&run))
     }
 
-    /// Pauses the mission of a task in the same way, after a person asked for one task too many.
+    /// Pauses the mission of a task as [`Board::ask_for_more_tasks`] does, after a person's request for a task was
+    /// refused. Does nothing if the first task of the mission belongs to another tenant.
     pub fn ask_for_more_tasks_in(&mut self, id: &TaskId, actor: &Actor) -> Result<(), Error> {
         authority::person(actor, "ask for more tasks of a mission")?;
         let task = self.task_for(id, actor)?;
@@ -137,7 +139,8 @@ impl Board<'_> {
         }
     }
 
-    /// Pauses the mission of a worker in the same way, after the worker asked for a task that is too deep.
+    /// Pauses the mission of a worker as [`Board::ask_for_more_tasks`] does, after its request for a task was refused
+    /// at the limit on depth.
     pub fn ask_for_more_depth(&mut self, actor: &Actor) -> Result<(), Error> {
         let Some(run) = self.live_run(actor)? else { return Ok(()) };
         let task = self.expect_task(&run.task_id)?;
@@ -162,7 +165,8 @@ impl Board<'_> {
         self.ask_for_room(&proposal, handoff, &run)
     }
 
-    /// Does the same for the proposal of a finished run.
+    /// Pauses the mission of a proposal with too many tasks, as [`Board::ask_for_proposed_tasks`] does, also for a run
+    /// that has ended.
     pub(super) fn ask_for_room(
         &self,
         proposal: &Proposal,
@@ -189,7 +193,7 @@ impl Board<'_> {
         self.pause_mission_for(name, &reached.to_string(), run)
     }
 
-    /// Pauses a mission and asks a person about it.
+    /// Pauses a mission and asks a person about it. Does nothing if a limit pauses the mission already.
     pub(super) fn pause_mission_for(&self, name: &str, reason: &str, run: Option<&Run>) -> Result<(), Error> {
         let on = HoldOn { scope: HoldScope::Mission, name: name.to_owned() };
         let is_paused = |hold: &Hold| hold.on() == on && hold.kind == HoldKind::Limit;
@@ -197,20 +201,22 @@ impl Board<'_> {
             return Ok(());
         }
         let new = NewHold { kind: HoldKind::Limit, reason: reason.to_owned(), until: None };
-        self.place(&on, &new, By { label: SYSTEM, within: &Within::Board, run })?;
+        self.place_hold(&on, &new, By { label: SYSTEM, within: &Within::Board, run })?;
         let Some(first) = self.first_task(name)? else { return Ok(()) };
         let Question { text, choices, .. } = mission::question(&first.title, &new.reason);
         let payload = json!({ "question": text, "choices": choices, "reason": new.reason });
         self.append(&first, None, EventKind::MissionAsked, payload, SYSTEM)
     }
 
-    /// Grants a mission at its limits the same limits once more.
+    /// Grants a mission the limit once more for each used-up resource, and enough for the proposal or the depth that
+    /// was refused.
     pub(super) fn grant_mission(&self, name: &str) -> Result<(), Error> {
         let Some(used) = self.tx.mission_now(name, self.now())? else { return Ok(()) };
         self.tx.grant_mission(name, &mission::granted(used, &self.quotas.mission))
     }
 
-    /// Resolves the name of a mission's hold: any task of the mission stands for the mission.
+    /// Returns the target of a hold as the board stores it: a mission may be named by any of its tasks, and is stored
+    /// by its first task.
     pub(super) fn named_on_board(&self, on: &HoldOn) -> Result<HoldOn, Error> {
         let task: Option<TaskId> = on.name.parse().ok().filter(|_| on.scope == HoldScope::Mission);
         let task = task.map(|id| self.task(&id)).transpose()?.flatten();
@@ -225,8 +231,8 @@ impl View<'_> {
         name.parse().ok().map(|id: TaskId| self.task(&id)).transpose().map(Option::flatten)
     }
 
-    /// Returns the earliest time at which the open runs of a mission use up its run time, over all missions; paused
-    /// missions do not count.
+    /// Returns the earliest time at which the open runs of a mission use up its run time, over all missions that no
+    /// limit pauses.
     pub fn next_mission_limit(&self, limits: &MissionLimits) -> Result<Option<Timestamp>, Error> {
         let now = self.now();
         let at_work = self.tx.missions_at_work(now)?;

@@ -239,15 +239,15 @@ impl super::view::View<'_> {
         Ok(self.mission_question(&first)?.map(|question| question.command(&first.id)))
     }
 
-    /// True if a task waits for an approval, about which `approve` and `deny` decide.
+    /// Returns true if a task waits for an approval, about which `approve` and `deny` decide.
     pub fn is_requesting(&self, task: &Task) -> bool {
         task.block_kind == Some(BlockKind::Approval) && !task.is_cancelled()
     }
 
-    /// True if `answer` can answer a question of the task: its own, or its mission's.
+    /// Returns true if `answer` can answer a question of the task: its own, or its mission's.
     pub fn is_asking(&self, task: &Task) -> Result<bool, Error> {
-        let own = task.block_kind == Some(BlockKind::NeedsInput) && !task.is_cancelled();
-        Ok(own || self.mission_question(task)?.is_some())
+        let is_input_block = task.block_kind == Some(BlockKind::NeedsInput) && !task.is_cancelled();
+        Ok(is_input_block || self.mission_question(task)?.is_some())
     }
 
     /// Returns the first task of the mission that a task belongs to, for a caller who may see it.

@@ -57,10 +57,10 @@ fn a_mission_at_a_limit_asks_the_subscribers_of_its_tasks_once_each() {
     reach(&bench, worker.clone());
     reach(&bench, worker);
 
-    let told = letters(&bench);
-    let to: Vec<&str> = told.iter().map(|one| one.address.channel.as_str()).collect();
+    let sent = letters(&bench);
+    let to: Vec<&str> = sent.iter().map(|one| one.address.channel.as_str()).collect();
     assert_eq!(to, ["design", "ops"]);
-    for letter in &told {
+    for letter in &sent {
         assert_eq!((letter.kind, &letter.task_id), (NoticeKind::Question, &first));
         let text = letter.notice.text.as_deref().unwrap();
         assert!(text.contains("2 tasks of 2 (missions.tasks). Continue?"), "{text}");
@@ -77,9 +77,9 @@ fn a_chat_that_subscribes_to_a_mission_at_a_limit_reads_what_it_asks() {
     subscribe(&bench, &part, "part");
     subscribe(&bench, &first, "ops");
 
-    let told = letters(&bench);
-    assert_eq!(told.len(), 1);
-    assert_eq!((told[0].kind, told[0].notice.choices.len()), (NoticeKind::Question, 2));
+    let sent = letters(&bench);
+    assert_eq!(sent.len(), 1);
+    assert_eq!((sent[0].kind, sent[0].notice.choices.len()), (NoticeKind::Question, 2));
 }
 
 #[test]

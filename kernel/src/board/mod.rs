@@ -26,7 +26,7 @@ use crate::rules::recurrence::Recurrence;
 use crate::rules::transition::{in_queue, next};
 use crate::store::events::NewEvent;
 use crate::store::fields::Field;
-use crate::store::tasks::Standing;
+use crate::store::tasks::StateRow;
 use crate::store::tx::Tx;
 
 mod answer;
@@ -137,7 +137,7 @@ impl<'a> Record<'a> {
     }
 
     /// Sets the run of the event.
-    fn of(self, run: impl Into<Option<RunId>>) -> Self {
+    fn in_run(self, run: impl Into<Option<RunId>>) -> Self {
         Self { run: run.into(), ..self }
     }
 
@@ -157,13 +157,13 @@ impl<'a> Board<'a> {
         Self { view: View { tx, clock }, entropy, quotas }
     }
 
-    fn standing(&self, id: &TaskId) -> Result<Standing, Error> {
-        self.tx.standing(id)?.ok_or_else(|| Error::missing(Missing::Task, id))
+    fn state_row(&self, id: &TaskId) -> Result<StateRow, Error> {
+        self.tx.state_row(id)?.ok_or_else(|| Error::missing(Missing::Task, id))
     }
 
-    /// Returns a task and its standing, in one read.
-    fn task_and_standing(&self, id: &TaskId) -> Result<(Task, Standing), Error> {
-        self.tx.find_task_standing(id)?.ok_or_else(|| Error::missing(Missing::Task, id))
+    /// Returns a task and its state row, in one read.
+    fn task_with_state(&self, id: &TaskId) -> Result<(Task, StateRow), Error> {
+        self.tx.find_task_with_state(id)?.ok_or_else(|| Error::missing(Missing::Task, id))
     }
 
     /// Returns a task to a person who may see it. `what` is the forbidden act, for the refusal of a worker.
@@ -186,7 +186,7 @@ impl<'a> Board<'a> {
     fn shift(
         &self,
         id: &TaskId,
-        from: &Standing,
+        from: &StateRow,
         change: Change,
         record: Record<'_>,
     ) -> Result<State, Error> {
@@ -200,7 +200,7 @@ impl<'a> Board<'a> {
             ));
         }
         self.tx.note_move(id, now)?;
-        let told = record.payload.as_ref().and_then(notice::error);
+        let error_text = record.payload.as_ref().and_then(notice::error);
         let event = self.tx.append_event(&NewEvent {
             task: Some(id),
             run: record.run,
@@ -226,7 +226,7 @@ impl<'a> Board<'a> {
         if waits && record.blocking.is_none() {
             self.ask_for_approval(id, record.actor)?;
         } else if !(waits && is_told_by_request) {
-            self.tell_subscribers(id, event, record.kind, Some(to), told.as_deref())?;
+            self.tell_subscribers(id, event, record.kind, Some(to), error_text.as_deref())?;
         }
         Ok(to)
     }
@@ -273,7 +273,7 @@ impl<'a> Board<'a> {
 
     /// Moves a task in the queue to the status that its parents and its time require.
     fn reevaluate(&self, id: &TaskId, actor: &str) -> Result<(), Error> {
-        let from = self.standing(id)?;
+        let from = self.state_row(id)?;
         if !in_queue(from.state) {
             return Ok(());
         }
@@ -302,7 +302,7 @@ impl<'a> Board<'a> {
     }
 }
 
-impl Standing {
+impl StateRow {
     /// Returns the consecutive blocks of the task.
     fn blocks(&self) -> Recurrence {
         Recurrence { kind: self.last_block_kind, count: self.block_recurrences }

@@ -1,4 +1,4 @@
-//! Comments, heartbeats, notes, and events that the supervisor itself observes.
+//! Comments, heartbeats, notes, and events of runs that the supervisor itself observes.
 
 use std::time::Duration;
 
@@ -20,11 +20,13 @@ use crate::model::straggler::Straggler;
 use crate::rules::authority;
 use crate::store::fields::Field;
 
-/// Smallest interval between the events of heartbeats without a note.
+/// Smallest interval between the events of heartbeats without a note. The board stores the time of each heartbeat, but
+/// the log would grow with every one.
 const HEARTBEAT_EVENTS: Duration = Duration::from_mins(1);
 
 impl Board<'_> {
-    /// Adds a comment. The author of a worker's comment is always the worker's own name.
+    /// Adds a comment, and forwards it to the agent of the task's open run. `author` replaces the name of a person; the
+    /// author of a worker's comment is always the worker's own name.
     pub fn comment(
         &mut self,
         id: &TaskId,
@@ -86,7 +88,7 @@ impl Board<'_> {
         self.note_of_run(run, EventKind::Throttled, json!({ "bound": bound }))
     }
 
-    /// Records, once per run, that SIGKILL does not end processes of an open run. Returns true if it is recorded now.
+    /// Records, once per run, that SIGKILL does not end processes of an open run. Returns true if this call recorded it.
     /// Does nothing for a run that has ended.
     pub fn note_unkillable(&mut self, run: RunId, processes: &[Straggler]) -> Result<bool, Error> {
         if self.expect_run(run)?.ended_at.is_some() || self.is_unkillable(run)? {
@@ -108,7 +110,7 @@ impl Board<'_> {
         self.note_of_run(run, EventKind::Egress, json!(egress))
     }
 
-    /// Appends an event that the supervisor observed on an open run.
+    /// Appends an event about an open run that the supervisor observed. Does nothing for a run that has ended.
     pub(super) fn note_of_run(&mut self, run: RunId, kind: EventKind, payload: Value) -> Result<(), Error> {
         let run = self.expect_run(run)?;
         if run.ended_at.is_some() {
@@ -118,7 +120,8 @@ impl Board<'_> {
         self.append(&task, Some(run.id), kind, payload, &Actor::system().label())
     }
 
-    /// Adds the reason of a move as a comment, in the form that readers of Hermes Kanban know.
+    /// Adds the reason of a move as a comment of the form `WORD: reason`, which readers of Hermes Kanban know. Does nothing
+    /// for a blank reason.
     pub(super) fn keep_reason(
         &mut self,
         id: &TaskId,
@@ -132,8 +135,8 @@ impl Board<'_> {
         }
     }
 
-    /// Stores notes with a task for its next run, in place of earlier notes. They belong to a verdict, so there is no
-    /// charge.
+    /// Stores notes with a task for its next run, in place of earlier notes. They belong to a verdict, so they are not
+    /// charged.
     pub fn keep_notes(&mut self, id: &TaskId, notes: &str, actor: &Actor) -> Result<(), Error> {
         let task = self.task_for(id, actor)?;
         authority::own_task(actor, id, task.current_run_id)?;
@@ -142,7 +145,7 @@ impl Board<'_> {
         self.set(id, &Field::Notes(notes))
     }
 
-    /// Records a heartbeat of the open run; renews an external claim.
+    /// Records a heartbeat of the open run, which renews an external claim. Only a note is charged.
     pub fn heartbeat(&mut self, id: &TaskId, note: Option<&str>, actor: &Actor) -> Result<Run, Error> {
         let task = self.task_for(id, actor)?;
         authority::own_task(actor, id, task.current_run_id)?;

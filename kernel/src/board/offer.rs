@@ -1,7 +1,7 @@
 //! Offers the tasks that may start, in the order in which they should.
 
 use super::view::View;
-use crate::model::candidate::{Accounts, Answer, Candidate, Group};
+use crate::model::candidate::{Accounts, Candidate, CandidateChoice, Group};
 use crate::model::error::Error;
 use crate::model::id::Profile;
 use crate::rules::admission::{self, Offer};
@@ -19,7 +19,7 @@ impl View<'_> {
         &self,
         accounts: &Accounts,
         checker: &Profile,
-        answer: impl FnMut(&Candidate) -> Answer,
+        answer: impl FnMut(&Candidate) -> CandidateChoice,
     ) -> Result<(), Error> {
         self.offer_with(self.check_groups(checker)?, accounts, answer)
     }
@@ -28,7 +28,7 @@ impl View<'_> {
     pub(super) fn offer_outside(
         &self,
         accounts: &Accounts,
-        answer: impl FnMut(&Candidate) -> Answer,
+        answer: impl FnMut(&Candidate) -> CandidateChoice,
     ) -> Result<(), Error> {
         self.offer_with(Vec::new(), accounts, answer)
     }
@@ -37,7 +37,7 @@ impl View<'_> {
         &self,
         checks: Vec<Group>,
         accounts: &Accounts,
-        answer: impl FnMut(&Candidate) -> Answer,
+        answer: impl FnMut(&Candidate) -> CandidateChoice,
     ) -> Result<(), Error> {
         let ready = groups(|after| self.tx.next_ready_group(after))?;
         let reviews = groups(|after| self.tx.next_review_group(after))?;
@@ -71,11 +71,11 @@ impl View<'_> {
 
 /// Reads one row for each group.
 fn groups(mut next: impl FnMut(Option<&Group>) -> Result<Option<Group>, Error>) -> Result<Vec<Group>, Error> {
-    let mut found: Vec<Group> = Vec::new();
+    let mut groups: Vec<Group> = Vec::new();
     loop {
-        match next(found.last())? {
-            Some(group) => found.push(group),
-            None => return Ok(found),
+        match next(groups.last())? {
+            Some(group) => groups.push(group),
+            None => return Ok(groups),
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Outbox: messages to people. A message is written in the transaction of its event, and removed when it was delivered.
+//! Outbox: messages to people. A message is written in the transaction of its event, so that no event loses its
+//! message, and removed after its delivery.
 //!
-//! Beyond [`WAITING`] messages of a tenant for a channel, further messages are left out, and a single message has their
-//! number. Beyond [`OF_TASK`] messages about one task, messages of one kind are merged. No worker can grow the outbox
-//! beyond these bounds.
+//! Beyond [`WAITING`] messages of a tenant for a channel, further messages are left out, and a single message reports
+//! their number. From [`OF_TASK`] waiting messages about one task on, messages of one kind are merged. No worker can
+//! grow the outbox beyond these bounds.
 //!
 //! See decision 0146.
 
@@ -25,9 +26,9 @@ use crate::store::outbox::NewLetter;
 
 /// Largest number of waiting messages of one tenant for one channel.
 const WAITING: u32 = 500;
-/// Number of waiting messages about one task to one address, beyond which messages of one kind are merged.
+/// Number of waiting messages about one task to one address from which on messages of one kind are merged.
 const OF_TASK: usize = 16;
-/// Largest number of dead messages.
+/// Largest number of dead messages, which are not tried again.
 const DEAD: u32 = 1000;
 /// Longest stored error, in characters.
 const ERROR: usize = 300;
@@ -42,12 +43,12 @@ struct MessageParts<'a> {
     asked: Option<&'a Question>,
 }
 
-/// True if people get a message of this kind about a task.
+/// Returns true if people get a message of this kind about a task.
 fn is_news(kind: NoticeKind, task: &Task) -> bool {
     match kind {
-        // A profile that reviews the work is started without a person.
+        // If a profile reviews the work, its run starts without a person.
         NoticeKind::Review => task.reviewer.is_none(),
-        // A person cancelled the task and knows it.
+        // The person who cancelled the task knows that it is blocked.
         NoticeKind::Blocked => !task.is_cancelled(),
         NoticeKind::Completed
         | NoticeKind::Question
@@ -92,7 +93,7 @@ impl View<'_> {
 }
 
 impl Board<'_> {
-    /// Writes the messages about an event. `error` is the error of the run.
+    /// Writes the messages about an event to the subscribers of its task. `error` is the error of the run.
     pub(super) fn tell_subscribers(
         &self,
         id: &TaskId,
@@ -101,8 +102,8 @@ impl Board<'_> {
         to: Option<State>,
         error: Option<&str>,
     ) -> Result<(), Error> {
-        let (told, of_mission) = (notice::kind_of(kind, to), kind == EventKind::MissionAsked);
-        let Some(kind) = told else { return Ok(()) };
+        let (notice_kind, of_mission) = (notice::kind_of(kind, to), kind == EventKind::MissionAsked);
+        let Some(kind) = notice_kind else { return Ok(()) };
         if !self.tx.has_subscriptions()? {
             return Ok(());
         }
@@ -115,22 +116,22 @@ impl Board<'_> {
             let mission = task.lineage.mission.as_deref().filter(|_| kind.needs_somebody());
             self.tx.addresses(id, mission)?
         };
-        let told = MessageParts { kind, error, asked: asked.as_ref() };
+        let parts = MessageParts { kind, error, asked: asked.as_ref() };
         for address in addresses.iter().filter(|_| is_news(kind, &task)) {
-            self.write_letter(&task, event, told, address)?;
+            self.write_letter(&task, event, parts, address)?;
         }
         Ok(())
     }
 
-    /// Writes the current wait or result of a task to a new subscriber, because its event may have come before the
-    /// subscription.
+    /// Writes a message about the current state of a task to a new subscriber, if people get messages about this state,
+    /// because its event came before the subscription.
     pub(super) fn send_current_state(&self, task: &Task, address: &Address) -> Result<(), Error> {
         let event = self.tx.last_event()?;
         if let Some(asked) = self.mission_question(task)? {
-            let told = MessageParts { kind: NoticeKind::Question, error: None, asked: Some(&asked) };
-            self.write_once(task, event, told, address)?;
+            let parts = MessageParts { kind: NoticeKind::Question, error: None, asked: Some(&asked) };
+            self.write_once(task, event, parts, address)?;
         }
-        let kind = match self.standing(&task.id)?.state {
+        let kind = match self.state_row(&task.id)?.state {
             State::Done => NoticeKind::Completed,
             state @ State::Blocked { .. } if task.block_reason.is_some() => {
                 let Some(kind) = notice::kind_of(EventKind::Blocked, Some(state)) else { return Ok(()) };
@@ -153,30 +154,31 @@ impl Board<'_> {
         self.write_once(task, event, MessageParts { kind, error: None, asked: None }, address)
     }
 
-    /// Writes a message unless an equal message already waits: the same address may be subscribed to the mission as well.
+    /// Writes a message unless an equal message already waits, because the same address may also be subscribed to the
+    /// mission.
     fn write_once(
         &self,
         task: &Task,
         event: EventId,
-        told: MessageParts<'_>,
+        parts: MessageParts<'_>,
         address: &Address,
     ) -> Result<(), Error> {
-        let (kind, notice) = notice::notice(told.kind, task, told.error, told.asked);
+        let (kind, notice) = notice::notice(parts.kind, task, parts.error, parts.asked);
         let waiting = self.tx.letters_about(&task.id, address)?;
         if waiting.iter().any(|one| one.kind == kind && one.notice == notice) {
             return Ok(());
         }
-        self.write_letter(task, event, told, address)
+        self.write_letter(task, event, parts, address)
     }
 
     fn write_letter(
         &self,
         task: &Task,
         event: EventId,
-        told: MessageParts<'_>,
+        parts: MessageParts<'_>,
         address: &Address,
     ) -> Result<(), Error> {
-        let (kind, notice) = notice::notice(told.kind, task, told.error, told.asked);
+        let (kind, notice) = notice::notice(parts.kind, task, parts.error, parts.asked);
         let tenant = task.tenant.as_ref();
         let letter = NewLetter {
             task: &task.id,
@@ -197,8 +199,8 @@ impl Board<'_> {
         self.replace(same, letter)
     }
 
-    /// Replaces a waiting message by a newer one. The newer message has another number, so that a delivery of the old
-    /// message in progress does not remove it.
+    /// Inserts a message, in place of a waiting message if one is given. The new message has another number, so that
+    /// the end of a delivery of the old message, which may be in progress, does not remove it.
     fn replace(&self, before: Option<&Letter>, letter: NewLetter<'_>) -> Result<(), Error> {
         let mut events = letter.events;
         if let Some(before) = before {
@@ -214,7 +216,7 @@ impl Board<'_> {
         ids.iter().try_for_each(|id| self.tx.bind_letter(*id, *first))
     }
 
-    /// Removes delivered messages, and stores the id under which their service knows them.
+    /// Removes delivered messages, and stores `message`, the id under which their service knows them.
     pub fn letters_delivered(&mut self, ids: &[LetterId], message: Option<&str>) -> Result<(), Error> {
         for id in ids {
             let Some(letter) = self.tx.find_letter(*id)? else { continue };
@@ -227,7 +229,8 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Records that a channel refused messages, with the time of the next try; without a time the messages are dead.
+    /// Records that a channel refused messages. `next` is the time of the next try; without it, the messages become
+    /// dead, and the oldest dead messages beyond 1000 are removed.
     pub fn letters_failed(
         &mut self,
         ids: &[LetterId],
@@ -248,7 +251,7 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// Lets messages be tried again at once, dead and waiting ones. Returns their number.
+    /// Makes dead and waiting messages due at once, and returns their number.
     pub fn retry_letters(&mut self, which: &Letters, actor: &Actor) -> Result<usize, Error> {
         authority::person(actor, "retry messages")?;
         let which = visible_to(which, actor);
@@ -256,7 +259,7 @@ impl Board<'_> {
         self.tx.revive_letters(&which, self.now())
     }
 
-    /// Drops messages: a single one, or the dead ones. Returns their number.
+    /// Deletes a single message, or all selected dead messages, and returns their number.
     pub fn drop_letters(&mut self, which: &Letters, actor: &Actor) -> Result<usize, Error> {
         authority::person(actor, "drop messages")?;
         let mut which = visible_to(which, actor);
@@ -269,8 +272,8 @@ impl Board<'_> {
 
     fn require_letter(&self, which: &Letters) -> Result<(), Error> {
         let Some(id) = which.id else { return Ok(()) };
-        let found = self.tx.list_letters(&Letters { limit: 1, ..which.clone() })?;
-        if found.is_empty() { Err(Error::missing(Missing::Message, id)) } else { Ok(()) }
+        let letters = self.tx.list_letters(&Letters { limit: 1, ..which.clone() })?;
+        if letters.is_empty() { Err(Error::missing(Missing::Message, id)) } else { Ok(()) }
     }
 }
 

@@ -87,14 +87,14 @@ fn a_question_is_told_with_its_choices_and_a_block_with_its_reason() {
     let reason = Some("no such host".to_owned());
     block(&bench, &task, Blocking { kind: BlockKind::Capability, reason, ..Blocking::default() });
 
-    let told = letters(&bench);
+    let sent = letters(&bench);
     assert_eq!(
-        told.iter().map(|one| one.kind).collect::<Vec<_>>(),
+        sent.iter().map(|one| one.kind).collect::<Vec<_>>(),
         [NoticeKind::Question, NoticeKind::Blocked]
     );
-    assert_eq!(told[0].notice.text.as_deref(), Some("Which one?"));
-    assert_eq!(told[0].notice.choices, ["red", "blue"]);
-    assert_eq!(told[1].notice.text.as_deref(), Some("no such host"));
+    assert_eq!(sent[0].notice.text.as_deref(), Some("Which one?"));
+    assert_eq!(sent[0].notice.choices, ["red", "blue"]);
+    assert_eq!(sent[1].notice.text.as_deref(), Some("no such host"));
     assert_eq!(subscriptions(&bench), 1, "it goes on");
 }
 
@@ -174,13 +174,13 @@ fn who_is_told_of_a_request_by_its_mission_is_not_told_again_as_its_creator() {
     let task = bench.create(NewTask { lineage, approval: gated(), ..titled("t") }).id;
     subscribe(&bench, &task, "ops");
 
-    let told = letters(&bench);
-    assert_eq!(told.len(), 1, "{told:#?}");
+    let sent = letters(&bench);
+    assert_eq!(sent.len(), 1, "{sent:#?}");
     assert_eq!(
-        (told[0].kind, told[0].notice.text.as_deref()),
+        (sent[0].kind, sent[0].notice.text.as_deref()),
         (NoticeKind::Approval, Some("Approve this task: t"))
     );
-    assert_eq!(told[0].notice.choices, ["approve", "deny"]);
+    assert_eq!(sent[0].notice.choices, ["approve", "deny"]);
 }
 
 #[test]
@@ -208,9 +208,9 @@ fn what_a_worker_makes_is_told_to_the_subscribers_of_its_mission_where_somebody_
     bench.call(move |board| board.unblock(&id, None, &alice())).unwrap();
     complete(&bench, &part.id, "done");
 
-    let told = letters(&bench);
-    assert_eq!(told.len(), 1, "the end of a part is no news: {told:?}");
-    assert_eq!((&told[0].task_id, told[0].kind), (&part.id, NoticeKind::Question));
+    let sent = letters(&bench);
+    assert_eq!(sent.len(), 1, "the end of a part is no news: {sent:?}");
+    assert_eq!((&sent[0].task_id, sent[0].kind), (&part.id, NoticeKind::Question));
 }
 
 #[test]
@@ -282,10 +282,10 @@ fn messages_of_one_task_beyond_a_bound_are_put_together_and_the_newest_is_told()
     let task = bench.ready();
     subscribe(&bench, &task, "ops");
     shake(&bench, &task, 20);
-    let told = letters(&bench);
-    assert_eq!(told.len(), 16);
-    assert_eq!((told[15].events, told[15].notice.text.as_deref()), (5, Some("number 19")));
-    assert!(told.windows(2).all(|two| two[0].id < two[1].id));
+    let sent = letters(&bench);
+    assert_eq!(sent.len(), 16);
+    assert_eq!((sent[15].events, sent[15].notice.text.as_deref()), (5, Some("number 19")));
+    assert!(sent.windows(2).all(|two| two[0].id < two[1].id));
 }
 
 #[test]
@@ -306,10 +306,10 @@ fn a_tenant_that_floods_fills_its_own_queue_and_what_is_left_out_is_counted() {
     subscribe(&bench, &quiet, "ops");
     complete(&bench, &quiet, "done");
 
-    let told = letters(&bench);
-    let left_out: Vec<_> = told.iter().filter(|one| one.kind == NoticeKind::LeftOut).collect();
-    assert_eq!((told.len(), left_out.len(), left_out[0].events), (502, 1, 10));
-    assert_eq!(told.last().unwrap().task_id, quiet, "another tenant gets its message as ever");
+    let sent = letters(&bench);
+    let left_out: Vec<_> = sent.iter().filter(|one| one.kind == NoticeKind::LeftOut).collect();
+    assert_eq!((sent.len(), left_out.len(), left_out[0].events), (502, 1, 10));
+    assert_eq!(sent.last().unwrap().task_id, quiet, "another tenant gets its message as ever");
 }
 
 #[test]
@@ -343,20 +343,20 @@ fn a_message_that_fails_waits_and_then_is_dead_and_can_be_retried_and_dropped() 
     bench.call(move |board| board.letters_failed(&[first], "refused\u{7}", Some(later))).unwrap();
     bench.call(move |board| board.letters_failed(&[second], "gone", None)).unwrap();
 
-    let told = letters(&bench);
+    let sent = letters(&bench);
     assert_eq!(
-        (told[0].attempts, told[0].due_at, told[0].last_error.as_deref()),
+        (sent[0].attempts, sent[0].due_at, sent[0].last_error.as_deref()),
         (1, later, Some("refused"))
     );
-    assert_eq!(told[1].state, LetterState::Dead);
+    assert_eq!(sent[1].state, LetterState::Dead);
     let mail = bench.readers.with(|view| view.mail(&alice())).unwrap().remove(0);
     assert_eq!((mail.waiting, mail.dead, mail.last_error.as_deref()), (1, 1, Some("gone")));
     assert!(mail.is_in_trouble(bench.clock.now()));
     assert_eq!(in_trouble(&bench), [mail.channel], "a message is dead");
 
     assert_eq!(bench.call(|board| board.retry_letters(&all(), &alice())).unwrap(), 2);
-    let told = letters(&bench);
-    assert!(told.iter().all(|one| one.state == LetterState::Waiting && one.attempts == 0));
+    let sent = letters(&bench);
+    assert!(sent.iter().all(|one| one.state == LetterState::Waiting && one.attempts == 0));
     bench.call(move |board| board.letters_failed(&[second], "gone", None)).unwrap();
     assert_eq!(bench.call(|board| board.drop_letters(&all(), &alice())).unwrap(), 1, "only what is dead");
     let one = Letters { id: Some(first), ..all() };
@@ -409,9 +409,9 @@ fn a_digest_keeps_its_messages_whatever_comes_meanwhile() {
     let (of, first) = (ids.clone(), ids[0]);
     bench.call(move |board| board.bind_letters(&of)).unwrap();
     shake(&bench, &task, 1);
-    let told = letters(&bench);
-    assert_eq!(told.len(), 17);
-    assert!(told[..16].iter().all(|one| one.digest == Some(first)) && told[16].digest.is_none());
+    let sent = letters(&bench);
+    assert_eq!(sent.len(), 17);
+    assert!(sent[..16].iter().all(|one| one.digest == Some(first)) && sent[16].digest.is_none());
     let heads = bench.readers.with(|view| view.outbox_heads()).unwrap();
     assert_eq!((heads.len(), heads[0].waiting, &heads[0].address.channel[..]), (1, 17, "ops"));
 }
@@ -437,7 +437,7 @@ fn an_import_sends_nothing_by_itself_that_the_former_board_may_have_sent() {
     complete(&bench, &task, "done");
     let text = bench.dump();
     let other = Bench::new();
-    let blobs = crate::Blobs::beside(&other.path);
+    let blobs = crate::Blobs::of_board(&other.path);
     other.call(move |board| board.import(&mut text.as_bytes(), &blobs, &alice()).map(drop)).unwrap();
     assert_eq!(letters(&other)[0].state, LetterState::Dead);
     assert_eq!(letters(&bench)[0].state, LetterState::Waiting);

@@ -33,8 +33,8 @@ fn a_new_plugin_begins_with_what_happens_next_and_one_that_is_gone_is_forgotten(
     define(&bench, &["a", "b"], &[]);
     bench.create(titled("after"));
     define(&bench, &["a"], &["b"]);
-    let begun: Vec<_> = cursors(&bench).into_iter().map(|cursor| (cursor.plugin, cursor.event)).collect();
-    assert_eq!(begun, [(name("a"), before), (name("b"), before)], "neither is begun anew");
+    let started: Vec<_> = cursors(&bench).into_iter().map(|cursor| (cursor.plugin, cursor.event)).collect();
+    assert_eq!(started, [(name("a"), before), (name("b"), before)], "neither is begun anew");
 
     define(&bench, &["a"], &[]);
 
@@ -45,13 +45,13 @@ fn a_new_plugin_begins_with_what_happens_next_and_one_that_is_gone_is_forgotten(
 fn a_plugin_that_fails_waits_is_paused_and_goes_on_where_it_was() {
     let bench = Bench::new();
     define(&bench, &["a"], &[]);
-    let begun = cursors(&bench)[0].event;
+    let started = cursors(&bench)[0].event;
     bench.create(titled("x"));
     let now = bench.clock.now();
     let next = now.after(Duration::from_secs(5));
     bench.call(move |board| board.plugin_failed(&name("a"), "no\u{1b}[31m", Some(next))).unwrap();
     let failing = cursors(&bench).remove(0);
-    assert_eq!((failing.event, failing.attempts, failing.due_at), (begun, 1, next));
+    assert_eq!((failing.event, failing.attempts, failing.due_at), (started, 1, next));
     assert_eq!((failing.last_error.as_deref(), failing.paused_at), (Some("no[31m"), None));
 
     bench.call(|board| board.plugin_failed(&name("a"), "no", None)).unwrap();
@@ -59,11 +59,11 @@ fn a_plugin_that_fails_waits_is_paused_and_goes_on_where_it_was() {
     assert_eq!((paused.attempts, paused.paused_at, paused.failing_since), (2, Some(now), Some(now)));
 
     let resumed = bench.call(|board| board.resume_plugin(&name("a"), None, &alice())).unwrap();
-    assert_eq!((resumed.event, resumed.attempts, resumed.paused_at), (begun, 0, None));
+    assert_eq!((resumed.event, resumed.attempts, resumed.paused_at), (started, 0, None));
     let past = last(&bench);
     let skipped = bench.call(move |board| board.resume_plugin(&name("a"), Some(past), &alice())).unwrap();
     assert_eq!(skipped.event, past);
-    bench.call(move |board| board.plugin_handled(&name("a"), begun)).unwrap();
+    bench.call(move |board| board.plugin_handled(&name("a"), started)).unwrap();
     assert_eq!(cursors(&bench)[0].event, past, "a cursor never moves back");
     bench.call(|board| board.resume_plugin(&name("b"), None, &alice())).unwrap_err();
 }

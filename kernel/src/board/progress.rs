@@ -1,8 +1,8 @@
 //! Progress reviews of missions: when a review is due, the reviewer's facts, and the effect of the answer.
 //!
-//! A move is a change of the status of a task, or a new task. Heartbeats, comments and tokens are no progress, since
-//! an agent makes them by talking. A review of a mission that stands still comes once: the time begins with the next
-//! move.
+//! A move is a change of the status of a task, or a new task. Heartbeats, comments and tokens do not count as progress,
+//! since an agent makes them by talking. A mission that stands still is reviewed once: the next time without progress is
+//! counted from the next move.
 
 use std::fmt::Write as _;
 
@@ -23,13 +23,14 @@ use crate::model::status::Status;
 use crate::model::task::Task;
 use crate::rules::proposed::{Proposed, Review};
 
-/// Largest number of tasks that a reviewer reads, and longest text of each, in characters.
+/// Limits on the facts for a reviewer: the number of tasks, and the characters of each task's result or reason.
 const FACTS: (u32, usize) = (200, 200);
 
 impl Board<'_> {
     /// Asks for a due review of a mission. Returns the reason if the review is refused; the next review is due when the
     /// mission moves again.
     pub fn ask_for_review(&mut self, new: NewProposal) -> Result<Option<String>, Error> {
+        // The note stays when the proposal is refused. Otherwise the same review would be due again at once.
         self.tx.note_review(new.subject.as_str())?;
         match self.attempt(|board| board.propose(new, &Actor::system())) {
             Ok(_) => Ok(None),
@@ -38,7 +39,8 @@ impl Board<'_> {
         }
     }
 
-    /// Applies the answer of a review.
+    /// Applies the answer of a review and records it in an event: `continue` changes nothing else, `stop` pauses the
+    /// mission, `replan` drops tasks of the plan and creates new ones. Does nothing for a proposal of another kind.
     pub(super) fn put_review(
         &mut self,
         proposal: &Proposal,
@@ -77,7 +79,8 @@ impl Board<'_> {
         self.append(subject, None, EventKind::MissionReviewed, payload, SYSTEM)
     }
 
-    /// Archives a task of a mission that has not started.
+    /// Drops a task from the plan of a mission, with the reason as a comment: archives it, or cancels it if an open task of
+    /// another mission waits for it. Refuses the first task, proposals, and tasks that run or are over.
     fn drop_part(&mut self, id: &TaskId, subject: &Task, reason: &str) -> Result<(), Error> {
         let part = self.part_of(id, subject)?;
         if part.id == subject.id || self.tx.proposal(id)?.is_some() {
@@ -93,28 +96,29 @@ impl Board<'_> {
         self.end_within(id, subject.id.as_str(), Some(reason), &actor)
     }
 
-    /// Returns a task of the mission.
+    /// Returns a task of the mission that `subject` belongs to.
     fn part_of(&self, id: &TaskId, subject: &Task) -> Result<Task, Error> {
-        // To a reviewer, a task of another mission does not exist.
+        // A task of another mission is reported as missing, so that a reviewer learns nothing about it.
         let part = self.task(id)?.filter(|part| part.mission() == subject.mission());
         part.ok_or_else(|| Error::missing(Missing::TaskOfMission, id))
     }
 }
 
 impl View<'_> {
-    /// Returns at most `limit` missions that are due for a review now, by their first tasks.
+    /// Returns the first tasks of at most `limit` missions that are due for a review now.
     pub fn due_reviews(&self, terms: &ReviewTerms, limit: u32) -> Result<Vec<Task>, Error> {
         let since = terms.idle.map(|idle| self.now().before(idle));
         self.tx.due_reviews(terms.moves, since, limit)
     }
 
-    /// Returns the time at which the next mission will have been idle long enough for a review.
+    /// Returns the time at which the next mission will have been idle long enough for a review; none without such a limit,
+    /// and if no mission has moved since its last review.
     pub fn next_review(&self, terms: &ReviewTerms) -> Result<Option<Timestamp>, Error> {
         let Some(idle) = terms.idle else { return Ok(None) };
         Ok(self.tx.first_unmoved()?.map(|moved| moved.after(idle)))
     }
 
-    /// Returns the facts about a mission for its reviewer, a line each.
+    /// Returns the facts about a mission for its reviewer, one per line: its use so far, then a line for each task.
     pub(super) fn progress_of(&self, subject: &Task) -> Result<Vec<String>, Error> {
         let mut facts = Vec::new();
         if let Some(used) = self.tx.mission_now(subject.id.as_str(), self.now())? {
@@ -130,11 +134,11 @@ impl View<'_> {
                 // Writing to a string cannot fail.
                 let _ = write!(line, " (after {})", after.join(", "));
             }
-            if let Some(said) =
+            if let Some(fact) =
                 task.result.as_deref().or(task.block_reason.as_deref()).or(task.last_failure_error.as_deref())
             {
-                let said: String = said.chars().take(FACTS.1).collect();
-                let _ = write!(line, ": {said}");
+                let fact: String = fact.chars().take(FACTS.1).collect();
+                let _ = write!(line, ": {fact}");
             }
             facts.push(line);
         }
@@ -142,7 +146,7 @@ impl View<'_> {
     }
 }
 
-/// Refuses a new plan for a mission whose first task is running or needs an approval.
+/// Refuses a new plan for a mission whose first task is running, or has an approval in any state.
 fn may_plan_anew(subject: &Task) -> Result<(), Error> {
     let id = &subject.id;
     if subject.status == Status::Running {

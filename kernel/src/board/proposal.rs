@@ -90,8 +90,8 @@ impl Board<'_> {
             .take(STAFF.0)
             .map(|(name, about)| (name.clone(), short(about)))
             .collect();
-        let (own, taken) = (task.id.clone(), new.taken);
-        let proposal = Proposal { task: own, kind, subject: subject.id.clone(), staff, taken };
+        let (proposing, taken) = (task.id.clone(), new.taken);
+        let proposal = Proposal { task: proposing, kind, subject: subject.id.clone(), staff, taken };
         self.tx.put_proposal(&proposal)?;
         if kind == ProposalKind::Progress {
             // Creating the review's task is no move of the mission.
@@ -215,19 +215,19 @@ impl Board<'_> {
 
     /// Applies a proposal as a whole. A proposal changes nothing if its subject has gone on without it.
     fn apply(&mut self, proposal: &Proposal, handoff: &Handoff) -> Result<(), Error> {
-        let own = self.expect_task(&proposal.task)?;
+        let proposing = self.expect_task(&proposal.task)?;
         let subject = self.task(&proposal.subject)?;
         let Some(subject) = subject.filter(|subject| proposal.kind.applies_to(subject)) else {
             let payload = json!({ "kind": proposal.kind, "subject": proposal.subject });
-            return self.append(&own, None, EventKind::ProposalDropped, payload, SYSTEM);
+            return self.append(&proposing, None, EventKind::ProposalDropped, payload, SYSTEM);
         };
         let proposed = proposal::read(proposal, handoff)?;
         match proposal.kind {
             ProposalKind::Route => self.assign(&subject.id, proposed.assignee, &Actor::system()).map(drop),
             ProposalKind::Specify | ProposalKind::Decompose | ProposalKind::Plan => {
-                self.apply_to_subject(proposal, &own, &subject, &proposed)
+                self.apply_to_subject(proposal, &proposing, &subject, &proposed)
             }
-            ProposalKind::Progress => self.put_review(proposal, &own, &subject, &proposed),
+            ProposalKind::Progress => self.put_review(proposal, &proposing, &subject, &proposed),
         }
         .map_err(|error| match error {
             error @ (Error::Storage { .. } | Error::Writer { .. }) => error,
@@ -244,12 +244,12 @@ impl Board<'_> {
     fn apply_to_subject(
         &mut self,
         proposal: &Proposal,
-        own: &Task,
+        proposing: &Task,
         subject: &Task,
         proposed: &Proposed,
     ) -> Result<(), Error> {
         let id = &subject.id;
-        let made = self.create_proposed_tasks(proposal, own, subject, &proposed.tasks)?;
+        let made = self.create_proposed_tasks(proposal, proposing, subject, &proposed.tasks)?;
         let fields: &mut Vec<&'static str> = &mut Vec::new();
         if let Some(title) = &proposed.title {
             self.change(id, "title", &Field::Title(title), fields)?;
@@ -260,9 +260,10 @@ impl Board<'_> {
         if let Some(assignee) = &proposed.assignee {
             self.change(id, "assignee", &Field::Assignee(Some(assignee)), fields)?;
         }
-        let mut payload = json!({ "changed_fields": fields, "proposal": proposal.task, "by": own.assignee });
+        let mut payload =
+            json!({ "changed_fields": fields, "proposal": proposal.task, "by": proposing.assignee });
         if !proposed.profiles.is_empty() {
-            self.tx.put_proposed_profiles(&own.id, &proposed.profiles)?;
+            self.tx.put_proposed_profiles(&proposing.id, &proposed.profiles)?;
             payload["profiles"] = proposed.profiles.iter().map(|profile| json!(profile.name)).collect();
         }
         let kind = match proposal.kind {
@@ -284,7 +285,7 @@ impl Board<'_> {
     pub(super) fn create_proposed_tasks(
         &mut self,
         proposal: &Proposal,
-        own: &Task,
+        proposing: &Task,
         subject: &Task,
         parts: &[TemplateTask],
     ) -> Result<Vec<TaskId>, Error> {
@@ -309,8 +310,8 @@ impl Board<'_> {
                 tenant: subject.tenant.clone(),
                 priority: subject.priority,
                 workspace: Some(subject.workspace.clone()),
-                policy: subject.policy.clone().or_else(|| own.policy.clone()),
-                created_by: own.assignee.as_ref().map(ToString::to_string),
+                policy: subject.policy.clone().or_else(|| proposing.policy.clone()),
+                created_by: proposing.assignee.as_ref().map(ToString::to_string),
                 lineage: Lineage { mission: Some(subject.mission().to_owned()), depth, consult: None },
                 ..part.task.clone()
             };
@@ -327,7 +328,7 @@ impl Board<'_> {
 
     /// Lets the subject of an applied proposal leave triage. A subject in the queue stays there.
     fn promote_subject(&self, subject: &Task, kind: EventKind, payload: Value) -> Result<(), Error> {
-        let from = self.standing(&subject.id)?;
+        let from = self.state_row(&subject.id)?;
         if from.state != State::Triage {
             return self.append(subject, None, kind, payload, SYSTEM);
         }
@@ -347,16 +348,16 @@ impl View<'_> {
     pub fn unrouted(&self, limits: &MissionLimits, limit: u32) -> Result<Vec<Task>, Error> {
         let mut full = BTreeSet::new();
         loop {
-            let found = self.tx.unrouted(&full, limit)?;
+            let unrouted = self.tx.unrouted(&full, limit)?;
             let known = full.len();
-            for task in &found {
+            for task in &unrouted {
                 let used = self.tx.mission(task.mission())?.unwrap_or_default();
                 if mission::room_for_task(task.mission(), &used, limits).is_err() {
                     full.insert(task.mission().to_owned());
                 }
             }
             if full.len() == known {
-                return Ok(found);
+                return Ok(unrouted);
             }
         }
     }

@@ -138,8 +138,8 @@ fn what_a_run_says_at_its_end_is_applied_or_the_next_attempt_reads_why_not() {
         bench.wake();
         let context =
             bench.readers.with(|view| view.context(&task.id, crate::ContextLimits::default(), &|_| None));
-        let told = "what it returned was refused: metadata: no JSON object was returned";
-        assert!(context.unwrap().text.contains(told));
+        let message = "what it returned was refused: metadata: no JSON object was returned";
+        assert!(context.unwrap().text.contains(message));
         let second = ends("It is:\n{\"body\": \"do it\"}\n");
         assert_eq!((second.outcome, bench.task(&id).status), (Outcome::Completed, Status::Ready));
         assert_eq!(bench.task(&id).body.as_deref(), Some("do it"));

@@ -20,7 +20,7 @@ use crate::model::words::words;
 use crate::rules::authority;
 use crate::rules::transition::next;
 use crate::store::fields::Field;
-use crate::store::tasks::Standing;
+use crate::store::tasks::StateRow;
 
 words! {
     /// Treatment of parents that are not done.
@@ -38,7 +38,7 @@ impl Board<'_> {
     /// next worker. Refuses a task that waits for an approval.
     pub fn unblock(&mut self, id: &TaskId, reason: Option<&str>, actor: &Actor) -> Result<Task, Error> {
         let task = self.for_director(id, actor, "unblock a task")?;
-        let from = self.standing(id)?;
+        let from = self.state_row(id)?;
         if from.state == (State::Blocked { kind: BlockKind::Approval }) {
             // Unblocking would be an approval, which not every caller may give.
             return Err(super::illegal(id, from.state, Change::Unblocked { gate: Gate::Open }));
@@ -113,7 +113,7 @@ impl Board<'_> {
         actor: &Actor,
     ) -> Result<Task, Error> {
         let task = self.for_person(id, actor, "promote a task")?;
-        let from = self.standing(id)?;
+        let from = self.state_row(id)?;
         // Refuse a task in the wrong status before any link is removed.
         let trial = Change::Promoted { gate: Gate::Open };
         super::legal(id, from.state, trial)?;
@@ -170,7 +170,7 @@ impl Board<'_> {
             ));
         }
         self.keep_reason(id, "SCHEDULED", reason, actor)?;
-        let from = self.standing(id)?;
+        let from = self.state_row(id)?;
         let payload =
             json!({ "reason": reason, "not_before": at, "in_seconds": super::seconds_until(self.now(), at) });
         let label = actor.label();
@@ -203,7 +203,7 @@ impl Board<'_> {
     pub(super) fn move_unclaimed(
         &mut self,
         id: &TaskId,
-        from: &Standing,
+        from: &StateRow,
         to: Destination,
         label: &str,
     ) -> Result<(), Error> {

@@ -21,7 +21,7 @@ use crate::model::task::Task;
 use crate::model::verdict::{Blocking, Question};
 use crate::rules::recurrence::Recurrence;
 use crate::store::fields::Field;
-use crate::store::tasks::Standing;
+use crate::store::tasks::StateRow;
 
 /// Result of reopening a task.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,13 +36,10 @@ pub struct Reopened {
 #[derive(Debug, Deserialize)]
 struct Former {
     from: State,
-    #[serde(default)]
     reason: Option<String>,
-    #[serde(default)]
     question: Option<Question>,
     #[serde(default)]
     cancelled: bool,
-    #[serde(default)]
     work_by: Option<String>,
 }
 
@@ -51,31 +48,31 @@ impl Board<'_> {
     /// again, and started children go on. A comment keeps the reason for the next worker.
     pub fn reopen(&mut self, id: &TaskId, reason: Option<&str>, actor: &Actor) -> Result<Reopened, Error> {
         let task = self.for_person(id, actor, "reopen a task")?;
-        let from = self.standing(id)?;
+        let from = self.state_row(id)?;
         let trial = Change::Reopened { gate: Gate::Open };
         super::legal(id, from.state, trial)?;
         let label = actor.label();
         self.leave_archived_parents(&task, &label)?;
-        let mut begun = self.children(id)?;
-        begun.retain(|child| {
+        let mut started = self.children(id)?;
+        started.retain(|child| {
             let status = self.task(child).ok().flatten().map(|child| child.status);
             matches!(status, Some(Status::Running | Status::Review | Status::Done))
         });
         let change = Change::Reopened { gate: self.gate(id, from.not_before)? };
-        let payload = json!({ "reason": reason, "begun": begun });
+        let payload = json!({ "reason": reason, "begun": started });
         self.shift(id, &from, change, Record::new(EventKind::Reopened, payload, &label))?;
         self.forget_failures(id)?;
         self.set_blocks(id, Recurrence::default())?;
         self.reevaluate_children(id, &label)?;
         self.keep_reason(id, "REOPENED", reason, actor)?;
-        Ok(Reopened { task: self.expect_task(id)?, begun })
+        Ok(Reopened { task: self.expect_task(id)?, begun: started })
     }
 
     /// Brings a task back from the archive: a finished task as done, any other task to its former state. A task that was
     /// running waits for another run. A task whose former state is no longer in the log waits for a person.
     pub fn unarchive(&mut self, id: &TaskId, actor: &Actor) -> Result<Task, Error> {
         let task = self.for_person(id, actor, "unarchive a task")?;
-        let from = self.standing(id)?;
+        let from = self.state_row(id)?;
         let label = actor.label();
         self.leave_archived_parents(&task, &label)?;
         let former = self.former_state(&from, id)?;
@@ -97,14 +94,14 @@ impl Board<'_> {
     }
 
     /// Returns the former state for the event of an archived task.
-    pub(super) fn archived_from(task: &Task, from: &Standing) -> Value {
-        let mut kept = json!({
+    pub(super) fn archived_from(task: &Task, from: &StateRow) -> Value {
+        let mut payload = json!({
             "from": from.state, "reason": task.block_reason, "question": task.question, "work_by": task.work_by,
         });
         if task.cancelled {
-            kept["cancelled"] = true.into();
+            payload["cancelled"] = true.into();
         }
-        kept
+        payload
     }
 
     /// Unlinks parents that were archived unfinished, because they will never be done.
@@ -118,7 +115,7 @@ impl Board<'_> {
     }
 
     /// Returns the former state of an archived task; none for a finished task, and for a task whose event was folded.
-    fn former_state(&self, from: &Standing, id: &TaskId) -> Result<Option<Former>, Error> {
+    fn former_state(&self, from: &StateRow, id: &TaskId) -> Result<Option<Former>, Error> {
         if !matches!(from.state, State::Archived { finished: WasDone::No }) {
             return Ok(None);
         }
@@ -148,7 +145,7 @@ impl Board<'_> {
     fn former_destination(
         &self,
         id: &TaskId,
-        standing: &Standing,
+        state_row: &StateRow,
         former: Option<&Former>,
     ) -> Result<(Then, Option<Blocking>), Error> {
         let blocked = |blocking: Blocking| (Then::Blocked(blocking.kind), Some(blocking));
@@ -169,6 +166,6 @@ impl Board<'_> {
             let (reason, question) = (reason.clone(), question.clone());
             return Ok(blocked(Blocking { kind, reason, question, is_cancel: *cancelled }));
         }
-        Ok((Then::Again(self.gate(id, standing.not_before)?), None))
+        Ok((Then::Again(self.gate(id, state_row.not_before)?), None))
     }
 }

@@ -53,10 +53,10 @@ fn children_that_wait_for_a_reopened_task_wait_again_and_those_that_have_begun_g
     done(&bench, &parent);
     bench.start(&works);
     done(&bench, &over);
-    let mut begun = vec![works.clone(), over.clone()];
-    begun.sort();
+    let mut started = vec![works.clone(), over.clone()];
+    started.sort();
 
-    assert_eq!(reopen(&bench, &parent).unwrap().begun, begun);
+    assert_eq!(reopen(&bench, &parent).unwrap().begun, started);
 
     let status = |id| bench.task(id).status;
     assert_eq!(

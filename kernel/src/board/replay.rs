@@ -16,16 +16,16 @@ pub enum Difference {
     Illegal { event: EventId, task: TaskId, error: IllegalChange },
     /// The log has a task that the board does not have, and no event of its deletion.
     Missing { task: TaskId, replayed: State },
-    /// The log leads to another state.
+    /// The state by the log differs from the state on the board.
     State {
         task: TaskId,
-        /// State in the log; none if the log does not know the task.
+        /// State by the log; none if the log has no such task.
         replayed: Option<State>,
         live: State,
     },
 }
 
-/// States of a replay so far. A replay can continue as the log grows.
+/// States of the tasks after the replayed events. A replay can be continued when the log has grown.
 #[derive(Clone, Debug, Default)]
 pub struct Replay {
     states: BTreeMap<TaskId, State>,
@@ -41,10 +41,11 @@ impl View<'_> {
     }
 
     /// Replays the events since the last call with the same replay, and compares the states with the whole board. Returns
-    /// all differences. The replay starts again if events were folded that it had not seen.
+    /// all differences. The replay starts again if events that it had not replayed were folded.
     pub fn replay_on(&self, replay: &mut Replay) -> Result<Vec<Difference>, Error> {
         let folded = self.tx.log_horizon()?.map(|horizon| horizon.through);
-        // A replay that starts anew, or that folding has overtaken, begins with the states at the start of the log.
+        // The events before the start of the log are folded into a snapshot of states. A new replay, or a replay of
+        // which the next events are folded by now, begins with this snapshot.
         if replay.through.is_none() || replay.through < folded {
             *replay = Replay { states: BTreeMap::new(), through: folded };
             self.tx.each_folded_state(|task, state| {
@@ -78,7 +79,7 @@ impl View<'_> {
             live.insert(task);
             Ok(())
         })?;
-        // States that the log has and no task has.
+        // Tasks that the log has and the board does not have.
         let lost = replay.states.iter().filter(|(task, _)| !live.contains(*task));
         differences.extend(
             lost.map(|(task, replayed)| Difference::Missing { task: task.clone(), replayed: *replayed }),

@@ -27,7 +27,7 @@ impl Board<'_> {
                 ),
             ));
         }
-        let from = self.standing(id)?.state;
+        let from = self.state_row(id)?.state;
         if from == State::Done {
             return self.reopen(id, reason, actor);
         }
@@ -42,7 +42,7 @@ impl Board<'_> {
         let task = self.for_person(id, actor, "cancel a task")?;
         let Some(run) = task.current_run_id else {
             let change = Change::Blocked { kind: BlockKind::NeedsInput };
-            super::legal(id, self.standing(id)?.state, change).map_err(not_cancelled)?;
+            super::legal(id, self.state_row(id)?.state, change).map_err(not_cancelled)?;
             let reason = Some(cancelled_by(&actor.name, reason));
             let blocking = Blocking { reason, is_cancel: true, ..Blocking::default() };
             return self.block(id, blocking, None, actor);

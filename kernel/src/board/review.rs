@@ -18,7 +18,7 @@ use crate::rules::recurrence::Recurrence;
 use crate::rules::retry::{Decision, Tally};
 use crate::rules::review_rounds;
 use crate::store::fields::Field;
-use crate::store::tasks::Standing;
+use crate::store::tasks::StateRow;
 
 impl Board<'_> {
     /// Hands the work on a task to a reviewer: a profile, or any person if none is named.
@@ -183,19 +183,19 @@ impl Board<'_> {
     pub(super) fn review_unclaimed(
         &mut self,
         task: &Task,
-        standing: &Standing,
+        state_row: &StateRow,
         request: &ReviewRequest,
         label: &str,
     ) -> Result<Settled, Error> {
         let change = Change::ReviewRequested;
-        super::legal(&task.id, standing.state, change)?;
+        super::legal(&task.id, state_row.state, change)?;
         let handoff = &request.handoff;
         let run = self.zero_length(task, Outcome::ReviewRequested, Status::Review, Some(handoff), None)?;
         self.keep_handoff(&task.id, handoff)?;
         self.keep_review(&task.id, request)?;
         let payload = requested(request);
-        let record = Record::new(EventKind::ReviewRequested, payload, label).of(run);
-        self.shift(&task.id, standing, change, record)?;
+        let record = Record::new(EventKind::ReviewRequested, payload, label).in_run(run);
+        self.shift(&task.id, state_row, change, record)?;
         self.set(&task.id, &Field::NotBefore(None))?;
         self.settled(&task.id, Some(run))
     }
@@ -204,7 +204,7 @@ impl Board<'_> {
     pub(super) fn approve_unclaimed(
         &mut self,
         task: &Task,
-        standing: &Standing,
+        state_row: &StateRow,
         label: &str,
     ) -> Result<Settled, Error> {
         self.record_approved(&task.id, None, label)?;
@@ -213,7 +213,7 @@ impl Board<'_> {
         let payload = self.completed_by_review(&task.id)?;
         let run = self.last_completed_run(&task.id)?.map(|run| run.id);
         let record = Record { run, ..Record::new(EventKind::Completed, payload, label) };
-        self.shift(&task.id, standing, Change::Completed, record)?;
+        self.shift(&task.id, state_row, Change::Completed, record)?;
         self.reevaluate_children(&task.id, label)?;
         self.settled(&task.id, None)
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::board::event_snapshots::told;
+use crate::board::event_snapshots::rendered_events;
 use crate::testing::{Bench, alice, titled};
 use crate::{
     Clock as _, Effect, EndCause, Ending, Error, Handoff, InitialState, NewTask, Outcome, RunId, Settled,
@@ -39,7 +39,7 @@ fn a_running_task_is_scheduled_when_its_run_has_ended() {
     let finished = bench.finish(run, EndCause::Stopped(StopReason::Cancelled));
     assert_eq!((finished.status, finished.outcome), (Status::Scheduled, Outcome::Reclaimed));
     assert_eq!((bench.task(&task).not_before, bench.next_wake()), (Some(at), Some(at)));
-    insta::assert_snapshot!(told(&bench, "scheduled"), @r#"its run: {"in_seconds":300,"not_before":"moment","reason":"after the release"}"#);
+    insta::assert_snapshot!(rendered_events(&bench, "scheduled"), @r#"its run: {"in_seconds":300,"not_before":"moment","reason":"after the release"}"#);
     bench.check();
 }
 

@@ -140,7 +140,7 @@ impl Board<'_> {
         Ok(made)
     }
 
-    /// True if a tick was decided while the clock was ahead.
+    /// Returns true if a tick was decided while the clock was ahead.
     fn is_made(&self, schedule: &Schedule, at: Timestamp) -> Result<bool, Error> {
         if self.tx.find_tick(&schedule.name, at)?.is_some() {
             return Ok(true);

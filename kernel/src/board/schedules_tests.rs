@@ -232,11 +232,11 @@ fn the_ticks_of_a_command_wait_for_each_other_or_are_skipped_as_the_schedule_say
         (carried_out, outcomes(&bench))
     };
     let at = |hours: u32| MONDAY.after(hours * HOUR);
-    let (carried_out, told) = due(Overlap::Queue);
-    assert_eq!((carried_out, told), (vec![at(1), at(2), at(3)], vec![TickOutcome::Made; 3]));
-    let (carried_out, told) = due(Overlap::Skip);
-    assert_eq!((carried_out, told.len()), (vec![at(1), at(2)], 3));
-    assert_eq!(told[2], TickOutcome::Skipped);
+    let (carried_out, skipped) = due(Overlap::Queue);
+    assert_eq!((carried_out, skipped), (vec![at(1), at(2), at(3)], vec![TickOutcome::Made; 3]));
+    let (carried_out, skipped) = due(Overlap::Skip);
+    assert_eq!((carried_out, skipped.len()), (vec![at(1), at(2)], 3));
+    assert_eq!(skipped[2], TickOutcome::Skipped);
 
     let spec = ScheduleSpec {
         tasks: Vec::new(),
@@ -528,6 +528,7 @@ fn a_schedule_is_stuck_while_a_task_of_an_earlier_tick_waits_for_a_person_in_any
         bench.call(move |board| act(board, &id)).unwrap();
         let stuck = bench.readers.with(|view| view.stuck_schedules()).unwrap();
         assert_eq!(stuck.len(), expected, "{waits}");
+        assert!(stuck.iter().all(|stuck| stuck.status.as_str() == waits), "{stuck:?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Runs that the supervisor starts, from the claim to the start of the command.
+//! Records of a run that the supervisor starts, from its claim to the start of its command.
 
 use std::time::Duration;
 
@@ -20,45 +20,48 @@ use crate::store::runs::NewRun;
 /// Settings of a run that the supervisor starts.
 #[derive(Clone, Debug)]
 pub struct Start {
-    /// Profile that can run it. The start is refused if the task is for another profile. None accepts any.
+    /// Profile that performs the task. The start is refused if the task now names another one; none accepts any.
     pub profile: Option<Profile>,
-    /// Claim: `<host>:<pid>:<uuid>`.
+    /// Text that identifies the claim to people: `<host>:<pid>:<uuid>`.
     pub claim_lock: String,
     /// SHA-256 hash of the run's token.
     pub token_hash: [u8; 32],
-    /// Random mark that ties the run to its directory.
+    /// Random text by which the run's directory and its processes are recognised.
     pub nonce: String,
-    /// Policy of the run, which also limits the tasks that its worker makes.
+    /// Name of the policy of the run, which also limits the policies of the tasks that its worker makes.
     pub policy: Option<String>,
     /// Account whose limits the run counts against.
     pub account: Option<String>,
     pub log_path: Option<String>,
     /// Time limit of the run.
     pub max_runtime: Option<TimeLimit>,
-    /// Boot that `deadline_boottime` belongs to.
+    /// Id of the boot that `deadline_boottime` belongs to.
     pub boot_id: String,
-    /// Deadline of the run, on the clock since boot.
+    /// Deadline of the run, as time since that boot; none without a time limit.
     pub deadline_boottime: Option<Duration>,
     /// True if the agent takes messages during its work.
     pub takes_messages: bool,
 }
 
-/// Place in which a run works.
+/// Workspace of a run, as it was prepared.
 #[derive(Clone, Debug, Default)]
 pub struct Placement {
     /// Directory of the workspace.
     pub path: String,
     /// Branch of a worktree, by its short name.
     pub branch: Option<String>,
-    /// User id of the worker.
+    /// User id of the worker; none if unknown.
     pub worker_uid: Option<u32>,
 }
 
 impl Board<'_> {
-    /// Opens a run of the supervisor. The task must be ready, in review or before its check, and have no open run.
+    /// Opens a run of the supervisor and sets its task running. The task must be ready, in review or before its check.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if the task has an open run or open parents, names another profile, or is on hold.
     #[expect(clippy::needless_pass_by_value, reason = "a caller builds it for this call only")]
     pub fn start_run(&mut self, id: &TaskId, start: Start) -> Result<Run, Error> {
-        let (task, from) = self.task_and_standing(id)?;
+        let (task, from) = self.task_with_state(id)?;
         let open = self.open_parents(id)?;
         if from.state == State::Ready && !open.is_empty() {
             return Err(Error::conflict(
@@ -69,7 +72,7 @@ impl Board<'_> {
         let purpose = super::review::purpose(from.state);
         let profile = match purpose {
             Purpose::Work | Purpose::Review => task.performer(purpose),
-            // A check has no profile of its own. The supervisor chooses one.
+            // A task names no profile for its check, so the supervisor's choice stands.
             Purpose::Check => start.profile.as_ref(),
         };
         if start.profile.is_some() && start.profile.as_ref() != profile {
@@ -95,9 +98,9 @@ impl Board<'_> {
             log_path: start.log_path.as_deref(),
             max_runtime: start.max_runtime,
             deadline_boottime: start.deadline_boottime,
-            ..NewRun::of(&task, purpose, &start.boot_id, self.now())
+            ..NewRun::by_supervisor(&task, purpose, &start.boot_id, self.now())
         });
-        // The index of open runs refuses a second run; the state machine has the better message.
+        // The unique index of open runs refuses a second run, but the state machine gives the better message.
         let run = match run {
             Err(_) if matches!(from.state, State::Running { .. }) => {
                 return Err(super::illegal(id, from.state, Change::Started { run: RunId(0) }));
@@ -108,18 +111,19 @@ impl Board<'_> {
             self.tx.open_inbox(run)?;
         }
         let payload = json!({ "lock": start.claim_lock, "expires": null, "run_id": run });
-        let record = Record::new(EventKind::Claimed, payload, SYSTEM).of(run);
+        let record = Record::new(EventKind::Claimed, payload, SYSTEM).in_run(run);
         self.shift(id, &from, Change::Started { run }, record)?;
         self.begin_probes(&task, run, probes)?;
         self.expect_run(run)
     }
 
-    /// Records the path of an open run's log. The path may depend on the run's id, which only the start determines.
+    /// Records the path of an open run's log. Its own call, because the path may contain the id of the run, which
+    /// [`Self::start_run`] draws.
     pub fn record_log_path(&mut self, run: RunId, path: &str) -> Result<(), Error> {
         fence(self.tx.set_log_path(run, path)?, run)
     }
 
-    /// Records the workspace of an open run.
+    /// Records the workspace of an open run, with the run and with its task.
     pub fn record_workspace(&mut self, run: RunId, place: &Placement) -> Result<(), Error> {
         let Some(task) =
             self.tx.set_run_workspace(run, &place.path, place.branch.as_deref(), place.worker_uid)?
@@ -127,11 +131,12 @@ impl Board<'_> {
             // The run has ended, or never existed.
             return self.open_run(run).map(drop);
         };
-        // A branch that the task names is the start of the worktree, for each run.
+        // A branch that the task names already is kept, because the worktree of each of its runs begins there.
         self.tx.set_task_place(&task, &place.path, place.branch.as_deref())
     }
 
-    /// Leaves sentences about the workspace of an open run as a comment on its task, once.
+    /// Adds notes about the workspace of an open run to its task, as one comment. Does nothing if the task has the same
+    /// comment already.
     pub fn note_workspace(&mut self, run: RunId, notes: &[String]) -> Result<(), Error> {
         let task = self.open_run(run)?.task_id;
         let text = notes.join("\n\n");
@@ -143,8 +148,8 @@ impl Board<'_> {
         self.add_comment(&task, &text, None, &system).map(drop)
     }
 
-    /// Records that an open run's command started, with the sandbox that was really enforced. Returns true for the first
-    /// record.
+    /// Records that the command of an open run has started, with the report of the enforced sandbox. Returns true for the
+    /// first record of the run, which also appends an event.
     pub fn record_spawned(&mut self, run: RunId, pid: i32, sandbox: &Value) -> Result<bool, Error> {
         let open = self.open_run(run)?;
         fence(self.tx.set_spawned(run, pid, sandbox, self.now())?, run)?;
@@ -156,8 +161,8 @@ impl Board<'_> {
         Ok(is_news)
     }
 
-    /// Records the use that the agent of an open run reports. Ends the run if its budget is used up and no proxy refuses
-    /// its requests.
+    /// Records the use that the agent of an open run reports. Ends the run if its budget is used up, unless the run has a
+    /// proxy, which then refuses further requests.
     pub fn record_spent(&mut self, run: RunId, spent: &Spent) -> Result<(), Error> {
         let open = self.open_run(run)?;
         self.keep_spent(&open, spent)?;

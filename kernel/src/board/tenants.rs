@@ -16,12 +16,12 @@ use crate::transfer::export::{self, Exported, Portion};
 const DAYS: usize = 366;
 
 impl View<'_> {
-    /// True if any task belongs to this tenant.
+    /// Returns true if any task belongs to this tenant.
     pub fn has_tenant(&self, tenant: &Tenant) -> Result<bool, Error> {
         self.tx.has_tenant(tenant)
     }
 
-    /// True if any task of the board belongs to a tenant, or did.
+    /// Returns true if any task of the board belongs to a tenant, or did.
     pub fn has_tenants(&self) -> Result<bool, Error> {
         self.tx.has_tenants()
     }
@@ -37,16 +37,16 @@ impl View<'_> {
             days.pop_first();
         }
         let (attachments, attachment_bytes) = self.tx.attached_by(tenant)?;
-        let kept = self.tx.kept_by_tenant(Some(tenant))?;
+        let stored = self.tx.kept_by_tenant(Some(tenant))?;
         Ok(TenantUse {
             tasks: self.tasks_by_status(Some(tenant), None)?,
             total,
             days,
             attachments,
             attachment_bytes,
-            entries: kept.entries,
-            bytes: kept.bytes,
-            events: kept.events,
+            entries: stored.entries,
+            bytes: stored.bytes,
+            events: stored.events,
         })
     }
 

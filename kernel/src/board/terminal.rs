@@ -1,4 +1,4 @@
-//! Terminals of live runs: permission to type, and the events about it. The board never has the typed text.
+//! Terminals of live runs: the permission to type, and the events about typing. The board never stores the typed text.
 
 use serde_json::json;
 
@@ -47,7 +47,7 @@ impl Board<'_> {
         Ok(run.id)
     }
 
-    /// Records the number of bytes that a person has typed at the terminal of a run, which may be over.
+    /// Records the number of bytes that a person has typed at the terminal of a run. The run may have ended since.
     pub fn record_typed(&mut self, run: RunId, bytes: u64, actor: &Actor) -> Result<(), Error> {
         let run = self.expect_run(run)?;
         let task = self.expect_task(&run.task_id)?;

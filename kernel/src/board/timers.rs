@@ -74,8 +74,8 @@ impl Board<'_> {
             return Ok(());
         }
         self.set(id, &Field::Nonspawnable(Some(why)))?;
-        let whose = if task.status == Status::Review { &task.reviewer } else { &task.assignee };
-        let payload = json!({ "assignee": whose, "reason": why });
+        let performer = if task.status == Status::Review { &task.reviewer } else { &task.assignee };
+        let payload = json!({ "assignee": performer, "reason": why });
         self.append(&task, None, EventKind::SkippedNonspawnable, payload, SYSTEM)
     }
 

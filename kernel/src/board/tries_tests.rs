@@ -52,8 +52,8 @@ fn starts_that_come_to_nothing_outside_of_the_task_are_one_run_that_counts_them(
         last = run;
     }
     let runs = bench.readers.with(|view| view.runs(&id)).unwrap();
-    let told: Vec<_> = runs.iter().map(|run| (run.id, run.tries)).collect();
-    assert_eq!(told, [(crashed, None), (last, Some(20))]);
+    let tries: Vec<_> = runs.iter().map(|run| (run.id, run.tries)).collect();
+    assert_eq!(tries, [(crashed, None), (last, Some(20))]);
     assert_eq!(bench.task(&id).consecutive_failures, 1);
 
     let works = bench.start(&id);
@@ -63,7 +63,7 @@ fn starts_that_come_to_nothing_outside_of_the_task_are_one_run_that_counts_them(
     let again = bench.start(&id);
     bench.finish(again, broken());
     let runs = bench.readers.with(|view| view.runs(&id)).unwrap();
-    let told: Vec<_> = runs.iter().map(|run| (run.id, run.tries)).collect();
-    assert_eq!(told, [(crashed, None), (last, Some(20)), (works, None), (again, Some(1))]);
+    let tries: Vec<_> = runs.iter().map(|run| (run.id, run.tries)).collect();
+    assert_eq!(tries, [(crashed, None), (last, Some(20)), (works, None), (again, Some(1))]);
     bench.check();
 }

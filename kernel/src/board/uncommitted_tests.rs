@@ -66,8 +66,8 @@ fn a_message_about_work_in_a_worktree_has_the_note_about_its_branch() {
         .readers
         .with(|view| view.outbox(&crate::Letters { limit: 9, ..crate::Letters::default() }, &alice()))
         .unwrap();
-    let told = letters.first().and_then(|letter| letter.notice.text.clone());
-    assert_eq!(told.as_deref(), Some("made | 1 commit: git -C /srv/app merge task/t_1"));
+    let notice_text = letters.first().and_then(|letter| letter.notice.text.clone());
+    assert_eq!(notice_text.as_deref(), Some("made | 1 commit: git -C /srv/app merge task/t_1"));
     bench.check();
 }
 

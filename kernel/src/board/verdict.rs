@@ -1,4 +1,7 @@
-//! Verdicts: complete, block, request review. Recorded at once, in effect when the run has ended.
+//! Verdicts: complete, block, request review, and the decisions of people about a task.
+//!
+//! A verdict is recorded at once, and takes effect when the open run has ended, so that no other run of the task
+//! starts while the worker still works.
 
 use serde_json::json;
 
@@ -21,7 +24,7 @@ use crate::rules::recurrence::{Limited, Recurrence};
 use crate::rules::transition::in_queue;
 use crate::store::fields::Field;
 use crate::store::runs::{Close, NewRun};
-use crate::store::tasks::Standing;
+use crate::store::tasks::StateRow;
 
 words! {
     /// Time at which a decision takes effect.
@@ -46,7 +49,8 @@ pub struct Settled {
 }
 
 impl Board<'_> {
-    /// Decides that a task is done. Durable when the call returns. The status changes when the open run has ended.
+    /// Decides that a task is done. The decision is durable when the call returns. The status changes when the open run
+    /// has ended, or at once if there is none.
     pub fn complete(
         &mut self,
         id: &TaskId,
@@ -59,8 +63,8 @@ impl Board<'_> {
         self.decide(id, Verdict::Complete(handoff), expected_run, actor)
     }
 
-    /// Decides that a task cannot go on. A comment keeps the reason too. After a worker's block for a dependency, its task
-    /// waits for the unfinished tasks that its runs have made.
+    /// Decides that a task cannot go on. The reason is also kept as a comment, unless the block asks a question. After a
+    /// worker's block for a dependency, its task waits for the unfinished tasks that its runs have created.
     pub fn block(
         &mut self,
         id: &TaskId,
@@ -74,21 +78,21 @@ impl Board<'_> {
             blocking.reason = blocking.reason.or_else(|| Some(question.text.clone()));
         }
         if !BlockKind::TOLD.contains(&blocking.kind) {
-            let told = BlockKind::TOLD.map(BlockKind::as_str).join(", ");
+            let kinds = BlockKind::TOLD.map(BlockKind::as_str).join(", ");
             return Err(Error::invalid(
                 "kind",
                 format!("{} is the supervisor's own", blocking.kind),
-                format!("use one of {told}"),
+                format!("use one of {kinds}"),
             ));
         }
         if blocking.question.is_none() {
-            // The comment comes before the verdict, which may end the run that speaks.
+            // The comment is written before the verdict, because the verdict may end the run that is its author.
             self.keep_reason(id, "BLOCKED", blocking.reason.as_deref(), actor)?;
         }
         if blocking.kind == BlockKind::Dependency && actor.kind == ActorKind::Worker {
             let task = self.task_for(id, actor)?;
             authority::own_task(actor, id, task.current_run_id)?;
-            // The verdict of a reviewer is about existing work.
+            // A reviewer's verdict is about existing work, so it waits for no new tasks.
             if task.work_by.is_none() {
                 self.wait_for_created_tasks(&task, &actor.label())?;
             }
@@ -96,7 +100,7 @@ impl Board<'_> {
         self.decide(id, Verdict::Block(blocking), expected_run, actor)
     }
 
-    /// Records a decision about a task: on its open run, or on a run of zero length.
+    /// Records a decision about a task: on its open run, or at once if it has none.
     pub(super) fn decide(
         &mut self,
         id: &TaskId,
@@ -110,18 +114,18 @@ impl Board<'_> {
         expected.map_or(Ok(()), |expected| require_run(&task, expected))?;
         self.check_purpose(&task, &verdict, actor)?;
         self.check_proposal_verdict(id, &verdict, actor)?;
-        let standing = self.standing(id)?;
-        if let State::Running { run, verdict: before } = standing.state {
-            return self.record(&task, &standing, run, before.is_some(), verdict, actor);
+        let state_row = self.state_row(id)?;
+        if let State::Running { run, verdict: before } = state_row.state {
+            return self.record(&task, &state_row, run, before.is_some(), verdict, actor);
         }
-        self.decide_unclaimed(&task, &standing, verdict, actor)
+        self.decide_unclaimed(&task, &state_row, verdict, actor)
     }
 
     /// Records a verdict on an open run, and asks for the end of the run.
     fn record(
         &mut self,
         task: &Task,
-        standing: &Standing,
+        state_row: &StateRow,
         run: RunId,
         decided: bool,
         verdict: Verdict,
@@ -136,7 +140,7 @@ impl Board<'_> {
         let mut author = actor.label();
         let verdict = match (verdict, open.verdict.clone()) {
             (Verdict::Archive { .. }, Some(Verdict::Complete(handoff))) => {
-                // The verdict keeps its author.
+                // The recorded handoff is kept, so its author stays the author of the verdict.
                 author = self.tx.verdict_by(run)?.unwrap_or(author);
                 Verdict::Archive { handoff: Some(handoff) }
             }
@@ -144,7 +148,7 @@ impl Board<'_> {
         };
         let change = Change::Recorded { run, verdict: verdict.kind() };
         // Only archiving may follow an earlier verdict.
-        if decided && crate::rules::transition::next(Some(standing.state), change).is_err() {
+        if decided && crate::rules::transition::next(Some(state_row.state), change).is_err() {
             let before = open.verdict.as_ref().map_or("", |verdict| verdict.kind().as_str());
             return Err(Error::conflict(
                 format!("run {run} of {} has its verdict already ({before}) and is ending", task.id),
@@ -152,14 +156,14 @@ impl Board<'_> {
             ));
         }
         let stop = match actor.kind {
-            // An earlier stop stays, because it may be more urgent.
+            // An earlier request to stop the run is kept, because it may be more urgent.
             ActorKind::Worker => open.stop_reason.unwrap_or(StopReason::Verdict),
             ActorKind::Person | ActorKind::System => StopReason::Cancelled,
         };
         let label = actor.label();
         let payload = json!({ "verdict": verdict.kind(), "by": actor.name, "reason": reason(&verdict) });
-        let record = Record::new(EventKind::Verdict, payload, &label).of(run);
-        self.shift(&task.id, standing, change, record)?;
+        let record = Record::new(EventKind::Verdict, payload, &label).in_run(run);
+        self.shift(&task.id, state_row, change, record)?;
         if !self.tx.record_verdict(run, &verdict, &author, stop, self.now())? {
             return Err(Error::conflict(format!("run {run} has ended"), "nothing was done"));
         }
@@ -167,37 +171,38 @@ impl Board<'_> {
         Ok(Settled { task: self.expect_task(&task.id)?, run: Some(run), effect })
     }
 
-    /// Decides about a task without an open run. A run of zero length keeps the handoff.
+    /// Decides about a task without an open run; workers may not. A completion or a block is kept by a run of zero
+    /// length.
     fn decide_unclaimed(
         &mut self,
         task: &Task,
-        standing: &Standing,
+        state_row: &StateRow,
         verdict: Verdict,
         actor: &Actor,
     ) -> Result<Settled, Error> {
         authority::person(actor, "decide about a task without a run")?;
         let label = actor.label();
         match verdict {
-            // The run of zero length comes before the move, because the event of the move names it.
+            // The run of zero length is inserted before the move, because the event of the move names the run.
             Verdict::Complete(handoff) => {
                 let run = self.zero_length(task, Outcome::Completed, Status::Done, Some(&handoff), None)?;
                 self.forget_failures(&task.id)?;
                 self.set_blocks(&task.id, Recurrence::default())?;
                 self.keep_handoff(&task.id, &handoff)?;
-                let record = Record::new(EventKind::Completed, completed(&handoff), &label).of(run);
-                self.shift(&task.id, standing, Change::Completed, record)?;
+                let record = Record::new(EventKind::Completed, completed(&handoff), &label).in_run(run);
+                self.shift(&task.id, state_row, Change::Completed, record)?;
                 self.reevaluate_children(&task.id, &label)?;
                 self.settled(&task.id, Some(run))
             }
-            Verdict::Block(blocking) => self.block_unclaimed(task, standing, &blocking, &label),
-            Verdict::RequestReview(request) => self.review_unclaimed(task, standing, &request, &label),
-            Verdict::Approve => self.approve_unclaimed(task, standing, &label),
+            Verdict::Block(blocking) => self.block_unclaimed(task, state_row, &blocking, &label),
+            Verdict::RequestReview(request) => self.review_unclaimed(task, state_row, &request, &label),
+            Verdict::Approve => self.approve_unclaimed(task, state_row, &label),
             Verdict::RequestChanges { reason } => {
                 let change = Change::ChangesRequested { gate: self.gate(&task.id, None)? };
                 let payload = json!({ "reason": preview(Some(&reason)) });
                 self.shift(
                     &task.id,
-                    standing,
+                    state_row,
                     change,
                     Record::new(EventKind::ChangesRequested, payload, &label),
                 )?;
@@ -206,17 +211,17 @@ impl Board<'_> {
             }
             Verdict::Archive { .. } => {
                 // The event keeps the former state, from which `unarchive` restores the task.
-                let kept = Some(Self::archived_from(task, standing));
+                let former_state = Some(Self::archived_from(task, state_row));
                 self.shift(
                     &task.id,
-                    standing,
+                    state_row,
                     Change::Archived,
-                    Record::new(EventKind::Archived, kept, &label),
+                    Record::new(EventKind::Archived, former_state, &label),
                 )?;
                 self.settled(&task.id, None)
             }
             Verdict::Move { to } => {
-                self.move_unclaimed(&task.id, standing, to, &label)?;
+                self.move_unclaimed(&task.id, state_row, to, &label)?;
                 self.settled(&task.id, None)
             }
         }
@@ -226,15 +231,15 @@ impl Board<'_> {
     fn block_unclaimed(
         &mut self,
         task: &Task,
-        standing: &Standing,
+        state_row: &StateRow,
         blocking: &Blocking,
         label: &str,
     ) -> Result<Settled, Error> {
         let kind = blocking.kind;
         let change = Change::Blocked { kind };
-        super::legal(&task.id, standing.state, change)?;
-        let blocks = standing.blocks().with(kind);
-        let limited = blocks.is_loop() && standing.state != State::Triage;
+        super::legal(&task.id, state_row.state, change)?;
+        let blocks = state_row.blocks().with(kind);
+        let limited = blocks.is_loop() && state_row.state != State::Triage;
         let (status, change, event, limited) = if limited {
             (Status::Triage, Change::SentToTriage, EventKind::BlockLoopDetected, Limited::Yes)
         } else {
@@ -243,19 +248,19 @@ impl Board<'_> {
         let payload = blocks.payload(blocking, limited);
         let error = blocking.reason.as_deref();
         if kind == BlockKind::Dependency
-            && in_queue(standing.state)
+            && in_queue(state_row.state)
             && !self.open_parents(&task.id)?.is_empty()
         {
             // The task already waits, and goes on when its parents are done.
             let run = self.zero_length(task, Outcome::Blocked, Status::Todo, None, error)?;
-            let record = Record::new(EventKind::DependencyWait, payload, label).of(run);
-            self.shift(&task.id, standing, Change::Reevaluated { gate: Gate::Parents }, record)?;
+            let record = Record::new(EventKind::DependencyWait, payload, label).in_run(run);
+            self.shift(&task.id, state_row, Change::Reevaluated { gate: Gate::Parents }, record)?;
             return self.settled(&task.id, Some(run));
         }
         let run = self.zero_length(task, Outcome::Blocked, status, None, error)?;
         self.set_blocks(&task.id, if limited == Limited::Yes { blocks.in_triage() } else { blocks })?;
-        let record = Record::new(event, payload, label).of(run).blocking(blocking);
-        self.shift(&task.id, standing, change, record)?;
+        let record = Record::new(event, payload, label).in_run(run).blocking(blocking);
+        self.shift(&task.id, state_row, change, record)?;
         self.settled(&task.id, Some(run))
     }
 
@@ -263,7 +268,7 @@ impl Board<'_> {
         Ok(Settled { task: self.expect_task(id)?, run, effect: Effect::Now })
     }
 
-    /// Makes a run that ends as it begins. It carries a decision about a task without an open run.
+    /// Inserts a run that ends at its start time, which carries a decision about a task without an open run.
     pub(super) fn zero_length(
         &self,
         task: &Task,
@@ -274,13 +279,14 @@ impl Board<'_> {
     ) -> Result<RunId, Error> {
         let now = self.now();
         let boot = self.clock.boot_id();
-        let run = self.tx.insert_run(&NewRun::of(task, Purpose::Work, &boot, now))?;
+        let run = self.tx.insert_run(&NewRun::by_supervisor(task, Purpose::Work, &boot, now))?;
         let finished = Finished::new(&task.id, status, outcome);
-        self.tx.close_run(run, &Close::of(&finished, handoff, error, now))?;
+        self.tx.close_run(run, &Close::without_process(&finished, handoff, error, now))?;
         Ok(run)
     }
 
-    /// Stores the result and the artifacts of a handoff on its task. Without a result, the summary takes its place.
+    /// Stores the result and the artifacts of a handoff on its task. The summary is stored as the result if the handoff
+    /// has no result.
     pub(super) fn keep_handoff(&self, id: &TaskId, handoff: &Handoff) -> Result<(), Error> {
         if let Some(result) = handoff.result.as_deref().or(handoff.summary.as_deref()) {
             self.set(id, &Field::Result(Some(result)))?;
@@ -292,12 +298,12 @@ impl Board<'_> {
     }
 }
 
-/// Returns the first line of a summary that is not blank, for a chat.
+/// Returns the first line of a summary that is not blank, trimmed. Chats show this line.
 fn first_line(text: &str) -> Option<&str> {
     text.lines().map(str::trim).find(|line| !line.is_empty())
 }
 
-/// Refuses a decision about another run than the open run.
+/// Refuses a decision about a run that is not the open run of the task.
 pub(super) fn require_run(task: &Task, expected: RunId) -> Result<(), Error> {
     if task.current_run_id == Some(expected) {
         return Ok(());

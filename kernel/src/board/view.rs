@@ -1,4 +1,5 @@
-//! Reads of a board, all from one consistent moment.
+//! Reads of a board for the commands, the daemon and the board's own writes. All reads of a view have the same
+//! snapshot of the database.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -6,7 +7,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::blobs::{Blobs, Extent};
+use crate::blobs::{Blobs, SweepScope};
 use crate::model::actor::Actor;
 use crate::model::budget::{DayUse, PayerKind};
 use crate::model::card::CardCounts;
@@ -19,7 +20,7 @@ use crate::model::hold::Hold;
 use crate::model::id::{
     AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, Profile, RunId, TaskId, Tenant,
 };
-use crate::model::limits::{self, Room};
+use crate::model::limits::{self, ReplyCapacity};
 use crate::model::message::Message;
 use crate::model::missing::Missing;
 use crate::model::note::{Attachment, Comment, Event};
@@ -46,7 +47,7 @@ impl fmt::Debug for View<'_> {
     }
 }
 
-/// Figures of a board.
+/// Figures of a board or of one tenant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stats {
     /// Number of tasks in each status; an absent status has none.
@@ -59,7 +60,7 @@ pub struct Stats {
     /// Use of tenants, profiles and accounts on this calendar day of the host.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub used_today: Vec<DayUse>,
-    /// Use of tenants, profiles and accounts on all days; `day` is the first of these.
+    /// Use of tenants, profiles and accounts on all recorded days; `day` is the first of these days.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub used: Vec<DayUse>,
     /// Time since the oldest ready task changed, in seconds.
@@ -96,9 +97,9 @@ reads! {
     clock_set: clock_set() -> Option<ClockSet>;
     /// Returns a task, if it exists.
     task: find_task(id: &TaskId) -> Option<Task>;
-    /// Returns the first tasks, at most `limit`, whose ids begin with this id. A task with this very id is among them.
+    /// Returns the first tasks, at most `limit`, whose ids begin with this id. A task with exactly this id is included.
     tasks_beginning_with: ids_from(beginning: &TaskId, limit: u32) -> Vec<TaskId>;
-    /// True if a task has this id, or had it before it was deleted.
+    /// Returns true if a task has this id, or had it before it was deleted.
     has_had: is_task_id_reserved(id: &TaskId) -> bool;
     /// Returns the directories that unarchived tasks name as their workspaces.
     directories_in_use: directories_in_use() -> Vec<String>;
@@ -106,7 +107,8 @@ reads! {
     workplaces: workspaces_in_use() -> Vec<String>;
     /// Returns at most `limit` archived tasks with a worktree, ordered by id, after a given id.
     archived_worktrees: archived_worktrees(after: &str, limit: u32) -> Vec<Task>;
-    /// Returns the rows of at most `limit` replies that were stored before a time, and their bytes.
+    /// Returns the row numbers of at most `limit` replies that were stored before a time, and the total size of these
+    /// replies in bytes.
     old_replies: replies_before(before: Timestamp, limit: u32) -> (Vec<i64>, u64);
     /// Returns the number of ledger rows from before a calendar day, such as `2026-11-23`.
     ledger_before: count_ledger_before(day: &str) -> u64;
@@ -154,17 +156,17 @@ reads! {
     run_by_token: run_by_token(hash: &[u8; 32]) -> Option<Run>;
     /// Returns the run whose token has this SHA-256 hash, open or ended. An ended run may only get a stored reply.
     run_by_past_token: run_by_past_token(hash: &[u8; 32]) -> Option<Run>;
-    /// Returns every open run, oldest first.
+    /// Returns all open runs, oldest first.
     open_runs: open_runs() -> Vec<Run>;
     /// Returns all open runs, each with the use that its agent has reported so far.
     open_runs_with_spent: open_runs_with_spent() -> Vec<Run>;
     /// Returns the open runs of the supervisor that have to be ended.
     runs_to_stop: runs_to_stop() -> Vec<Run>;
-    /// Returns events, oldest first, and true if there are more than the filter allows at once.
+    /// Returns events, oldest first, at most as many as the filter allows. `more` is true if there are further events.
     some_events: list_events(filter: &EventFilter) -> Excerpt<Event>;
     /// Returns the worker's latest heartbeat note of a run, if it is among the latest events of the task.
     last_note: last_note(task: &TaskId, run: RunId) -> Option<String>;
-    /// Returns the first tenants with tasks whose names begin with a text, in their order.
+    /// Returns the first tenants with tasks whose names begin with a text, ordered by name.
     tenants_from: tenants_from(beginning: &str, limit: u32) -> Vec<String>;
     /// Returns the id of the last event; zero if there is none.
     last_event: last_event() -> EventId;
@@ -204,24 +206,24 @@ impl View<'_> {
     }
 
     /// Returns the latest comments of a task, or the latest before a given comment, oldest first: at most
-    /// [`limits::REPLY_ROWS`]. The newest are whole, as far as the reply to this caller has space.
+    /// [`limits::REPLY_ROWS`]. The newest comments have their whole text, as far as the reply to this caller has space.
     pub fn thread(
         &self,
         id: &TaskId,
         before: Option<CommentId>,
         actor: &Actor,
     ) -> Result<Excerpt<Comment>, Error> {
-        self.tx.some_comments(id, before, Room::of(actor))
+        self.tx.some_comments(id, before, ReplyCapacity::for_actor(actor))
     }
 
-    /// Returns the latest runs of a task, oldest first: at most [`limits::REPLY_ROWS`]. The newest are whole, as far as
-    /// the reply to this caller has space.
+    /// Returns the latest runs of a task, oldest first: at most [`limits::REPLY_ROWS`]. The newest runs have all their
+    /// texts, as far as the reply to this caller has space.
     pub fn history(&self, id: &TaskId, actor: &Actor) -> Result<Excerpt<Run>, Error> {
-        self.tx.latest_runs(id, Room::of(actor))
+        self.tx.latest_runs(id, ReplyCapacity::for_actor(actor))
     }
 
-    /// Returns the runs of a task after a given run, oldest first: at most `limit` and [`limits::REPLY_ROWS`], whole as
-    /// far as the reply to this caller has space.
+    /// Returns the runs of a task after a given run, oldest first: at most `limit` and at most [`limits::REPLY_ROWS`].
+    /// The first runs have all their texts, as far as the reply to this caller has space.
     pub fn history_after(
         &self,
         id: &TaskId,
@@ -229,24 +231,24 @@ impl View<'_> {
         limit: u32,
         actor: &Actor,
     ) -> Result<Excerpt<Run>, Error> {
-        self.tx.runs_after(id, after, limit.min(limits::REPLY_ROWS), Room::of(actor))
+        self.tx.runs_after(id, after, limit.min(limits::REPLY_ROWS), ReplyCapacity::for_actor(actor))
     }
 
     /// Returns the parents of a task, up to the limit on parents.
     pub fn some_parents(&self, id: &TaskId) -> Result<Excerpt<TaskId>, Error> {
-        Ok(Excerpt::of(self.parents(id)?, limits::PARENTS))
+        Ok(Excerpt::from_rows(self.parents(id)?, limits::PARENTS))
     }
 
     /// Returns the children of a task, up to the limit on children.
     pub fn some_children(&self, id: &TaskId) -> Result<Excerpt<TaskId>, Error> {
-        Ok(Excerpt::of(self.children(id)?, limits::CHILDREN))
+        Ok(Excerpt::from_rows(self.children(id)?, limits::CHILDREN))
     }
 
-    /// Returns the digests that attachments of the board have: of all attachments, or those among the given digests.
-    pub fn attached(&self, extent: &Extent) -> Result<BTreeSet<Digest>, Error> {
-        match extent {
-            Extent::All => self.tx.attached_digests(),
-            Extent::Only(digests) => {
+    /// Returns the digests of the board's attachments: of all attachments, or only those among the given digests.
+    pub fn attached(&self, scope: &SweepScope) -> Result<BTreeSet<Digest>, Error> {
+        match scope {
+            SweepScope::All => self.tx.attached_digests(),
+            SweepScope::Only(digests) => {
                 let mut held = BTreeSet::new();
                 for digest in digests {
                     if self.tx.is_attached(digest)? {
@@ -271,7 +273,7 @@ impl View<'_> {
         self.some_events(filter).map(|part| part.rows)
     }
 
-    /// True if it was recorded that SIGKILL does not end processes of this open run.
+    /// Returns true if it was recorded that SIGKILL does not end processes of this open run.
     pub fn is_unkillable(&self, run: RunId) -> Result<bool, Error> {
         let filter = EventFilter {
             task: Some(self.expect_run(run)?.task_id),
@@ -284,7 +286,7 @@ impl View<'_> {
         Ok(self.events(&filter)?.iter().any(|event| event.run_id == Some(run)))
     }
 
-    /// True if an open run hands its work over by this ending.
+    /// Returns true if an open run hands its work over by this ending.
     pub fn hands_over(&self, run: RunId, ending: &Ending) -> Result<bool, Error> {
         let run = self.expect_run(run)?;
         if run.ended_at.is_some() {
@@ -296,8 +298,8 @@ impl View<'_> {
         Ok(uncommitted::hands_over(&implied_verdict::with_verdict(run, ending, goal), ending))
     }
 
-    /// Refuses unknown kinds of events. A board that was imported from another program has further kinds, which are known
-    /// there.
+    /// Refuses unknown kinds of events. On a board that was imported from another program, the further kinds of its events
+    /// are known as well.
     pub fn require_event_kinds(&self, kinds: &[String]) -> Result<(), Error> {
         for kind in kinds {
             if kind.parse::<EventKind>().is_ok() || self.tx.has_events_of(kind)? {
@@ -312,7 +314,8 @@ impl View<'_> {
     }
 
     /// Returns up to `limit` tasks, ready or in review, whose profile is not in `known` and was not recorded as unknown
-    /// yet. Only tasks that have changed since a time count; each is returned with the time of its change.
+    /// yet. Only tasks that have changed since a time are searched. Each task is returned with its profile and the time
+    /// of its change.
     pub fn unknown_assignees(
         &self,
         known: &[String],
@@ -330,7 +333,8 @@ impl View<'_> {
         let review = self.tx.next_review_time(self.now())?;
         let hold = self.tx.next_hold_end(self.now())?;
         let boottime = i64::try_from(self.clock.boottime().as_micros()).unwrap_or(i64::MAX);
-        // A due time on the clock since boot moves on the real-time clock when that is set.
+        // Claims and delays end by the clock since boot. Their times on the real-time clock are computed anew for each
+        // call, because they move when the real-time clock is set.
         let since_boot =
             |due: i64| Timestamp::from_micros(self.now().as_micros().saturating_add(due - boottime));
         let expiry = self.tx.next_claim_expiry(&boot_id)?.map(since_boot);
@@ -341,7 +345,7 @@ impl View<'_> {
         Ok(moments.into_iter().flatten().min())
     }
 
-    /// Returns the figures of a board, or of one tenant. For a tenant, reads all its tasks.
+    /// Returns the figures of a board, or of one tenant. For a tenant, this reads all tasks of the tenant.
     pub fn stats(&self, tenant: Option<&Tenant>) -> Result<Stats, Error> {
         let now = self.clock.now();
         let oldest_ready = match tenant {
@@ -371,7 +375,8 @@ impl View<'_> {
         })
     }
 
-    /// Returns the number of tasks in each status, of a tenant and an assignee if named. An absent status has none.
+    /// Returns the number of tasks in each status: of the whole board, or only of the named tenant and assignee. A status
+    /// without tasks is absent.
     pub fn tasks_by_status(
         &self,
         tenant: Option<&Tenant>,
@@ -414,12 +419,12 @@ impl View<'_> {
             return Ok(Vec::new());
         }
         let files = self.attachments(&task.id)?;
-        // Earlier attempts may have handed over a file of the same path. The last file counts.
+        // Earlier attempts may have handed over a file with the same path. The last file is used.
         let kept = |path: &String| files.iter().rfind(|file| file.artifact.as_ref() == Some(path)).cloned();
         Ok(task.artifacts.iter().map(|path| (path.clone(), kept(path))).collect())
     }
 
-    /// Returns the gate of a task: open parents, else a missing approval, else its time.
+    /// Returns the first gate that keeps a task from starting: open parents, else a missing approval, else its time.
     pub(crate) fn gate(&self, id: &TaskId, not_before: Option<Timestamp>) -> Result<Gate, Error> {
         let waits = Waits {
             open_parents: self.open_parents(id)?.len(),

@@ -41,16 +41,16 @@ impl View<'_> {
         limit: u32,
     ) -> Result<Vec<TaskId>, Error> {
         let Some(tenant) = tenant else { return self.tasks_beginning_with(beginning, limit) };
-        let mut own = Vec::new();
+        let mut visible = Vec::new();
         for id in self.tasks_beginning_with(beginning, u32::MAX)? {
-            if own.len() >= usize::try_from(limit).unwrap_or(usize::MAX) {
+            if visible.len() >= usize::try_from(limit).unwrap_or(usize::MAX) {
                 break;
             }
             if self.task(&id)?.is_some_and(|task| task.tenant.as_ref() == Some(tenant)) {
-                own.push(id);
+                visible.push(id);
             }
         }
-        Ok(own)
+        Ok(visible)
     }
 
     /// Returns at most `limit` tasks that are neither running nor over, of one tenant and assignee or of all.
@@ -60,22 +60,22 @@ impl View<'_> {
         assignee: Option<&Profile>,
         limit: u32,
     ) -> Result<Vec<Task>, Error> {
-        let mut found = Vec::new();
+        let mut visible_tasks = Vec::new();
         for status in WAITING {
-            let left = limit.saturating_sub(u32::try_from(found.len()).unwrap_or(u32::MAX));
-            if left == 0 {
+            let remaining = limit.saturating_sub(u32::try_from(visible_tasks.len()).unwrap_or(u32::MAX));
+            if remaining == 0 {
                 break;
             }
             let filter = Filter {
                 statuses: vec![status],
                 tenant: tenant.cloned(),
                 assignee: assignee.cloned(),
-                limit: left,
+                limit: remaining,
                 ..Filter::default()
             };
-            found.extend(self.tasks(&filter)?.tasks);
+            visible_tasks.extend(self.tasks(&filter)?.tasks);
         }
-        Ok(found)
+        Ok(visible_tasks)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::model::id::TaskId;
 use crate::model::status::Status;
 use crate::model::task::Task;
 use crate::model::waiting::Waiting;
-use crate::rules::waiting::{Known, of_task};
+use crate::rules::waiting::{WaitingFacts, of_task};
 
 impl View<'_> {
     /// Returns the reason why a task waits, as far as the board knows it; none when it could run or is over.
@@ -24,11 +24,11 @@ impl View<'_> {
         Ok(tasks.iter().map(|task| of_task(task, &known, self.now())).collect())
     }
 
-    fn known<'a>(&self, tasks: &[Task], accounts: &'a Accounts) -> Result<Known<'a>, Error> {
+    fn known<'a>(&self, tasks: &[Task], accounts: &'a Accounts) -> Result<WaitingFacts<'a>, Error> {
         let with = |statuses: &[Status]| -> Vec<&TaskId> {
             tasks.iter().filter(|task| statuses.contains(&task.status)).map(|task| &task.id).collect()
         };
-        let mut known = Known {
+        let mut known = WaitingFacts {
             parents: BTreeMap::new(),
             nonspawnable: BTreeMap::new(),
             ending: BTreeMap::new(),

@@ -73,19 +73,19 @@ impl Actor {
         Self { kind: ActorKind::Worker, run, tenant, ..Self::person(name) }
     }
 
-    /// True if this is the worker that an assignee names. A person of the same name is another caller.
+    /// Returns true if this is the worker that an assignee names. A person of the same name is another caller.
     pub(crate) fn works_as(&self, profile: &Profile) -> bool {
         self.kind == ActorKind::Worker && self.name == profile.as_str()
     }
 
-    /// True if this is the approver that a task names: `worker:<profile>` is the worker of a profile, `person:<name>` or
-    /// a bare name is a person.
+    /// Returns true if this is the approver that a task names: `worker:<profile>` is the worker of a profile,
+    /// `person:<name>` or a bare name is a person.
     pub(crate) fn is_approver(&self, approver: &str) -> bool {
         let bare = self.kind != ActorKind::Worker && self.name == approver;
         bare || self.is_called(approver)
     }
 
-    /// True if a label names this caller, by its kind and its name.
+    /// Returns true if a label names this caller, by its kind and its name.
     pub(crate) fn is_called(&self, label: &str) -> bool {
         self.label() == label
     }

@@ -75,7 +75,7 @@ impl ApprovalRules {
     ///
     /// # Errors
     /// [`Error::Invalid`] for a class that is neither built in nor configured.
-    pub fn of(&self, class: &ApprovalClass) -> Result<ApprovalRule, Error> {
+    pub fn rule_for(&self, class: &ApprovalClass) -> Result<ApprovalRule, Error> {
         if let Some(rule) = self.0.get(class) {
             return Ok(rule.clone());
         }
@@ -115,9 +115,9 @@ mod tests {
         let mine: ApprovalClass = "deploy".parse().unwrap();
         let rule = ApprovalRule { gate: ApprovalGate::Deny, ..ApprovalRule::default() };
         let rules = ApprovalRules([(mine.clone(), rule.clone())].into());
-        assert_eq!(rules.of(&mine).unwrap(), rule);
-        assert_eq!(rules.of(&"book".parse().unwrap()).unwrap(), ApprovalRule::default());
-        let refused = rules.of(&"other".parse().unwrap()).unwrap_err();
+        assert_eq!(rules.rule_for(&mine).unwrap(), rule);
+        assert_eq!(rules.rule_for(&"book".parse().unwrap()).unwrap(), ApprovalRule::default());
+        let refused = rules.rule_for(&"other".parse().unwrap()).unwrap_err();
         assert!(refused.hint().unwrap().contains("book, deploy, destructive, send_as_me, spend"));
     }
 }

@@ -56,7 +56,7 @@ pub(crate) enum Source {
 
 /// Caller's answer about a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum CandidateChoice {
     /// The candidate starts.
     Taken,
     /// The candidate cannot start now, and neither can any other task within this reach.

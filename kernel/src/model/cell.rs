@@ -1,4 +1,4 @@
-//! Column values, as exports and imports handle them.
+//! Values of columns for exports and imports, which copy rows without interpreting them.
 
 use crate::model::clock::Timestamp;
 use crate::model::id::{AttachmentId, TaskId};

@@ -83,11 +83,11 @@ pub struct Day {
 impl Day {
     /// Returns the day of a moment on the host's calendar.
     pub(crate) fn of_host(at: Timestamp) -> Self {
-        Self::of(at, jiff::tz::TimeZone::system())
+        Self::in_zone(at, jiff::tz::TimeZone::system())
     }
 
     /// Returns the day of a moment in a time zone.
-    fn of(at: Timestamp, zone: jiff::tz::TimeZone) -> Self {
+    fn in_zone(at: Timestamp, zone: jiff::tz::TimeZone) -> Self {
         let zoned = jiff::Timestamp::from_microsecond(at.as_micros()).unwrap_or_default().to_zoned(zone);
         let next = zoned.tomorrow().and_then(|next| next.start_of_day());
         let ends_at = next.map_or(Timestamp::OPEN_END, |next| Timestamp(next.timestamp().as_microsecond()));
@@ -97,7 +97,7 @@ impl Day {
 
 /// Returns the date of a moment on the host's calendar, such as `2026-05-01`.
 pub fn day_of(at: Timestamp) -> String {
-    Day::of(at, jiff::tz::TimeZone::system()).date
+    Day::in_zone(at, jiff::tz::TimeZone::system()).date
 }
 
 /// Source of time.
@@ -124,7 +124,7 @@ impl Clock for SystemClock {
 
     /// Returns the day in the host's time zone.
     fn day(&self) -> Day {
-        Day::of(self.now(), jiff::tz::TimeZone::system())
+        Day::in_zone(self.now(), jiff::tz::TimeZone::system())
     }
 
     fn boottime(&self) -> Duration {
@@ -191,7 +191,7 @@ impl Clock for ManualClock {
 
     /// Returns the day in UTC.
     fn day(&self) -> Day {
-        Day::of(self.now(), jiff::tz::TimeZone::UTC)
+        Day::in_zone(self.now(), jiff::tz::TimeZone::UTC)
     }
 
     fn boottime(&self) -> Duration {

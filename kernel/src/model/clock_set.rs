@@ -29,7 +29,7 @@ pub struct ClockSet {
 }
 
 impl ClockSet {
-    /// True if nothing lay in the future.
+    /// Returns true if nothing lay in the future.
     pub fn is_empty(&self) -> bool {
         *self == Self { at: self.at, ..Self::default() }
     }
@@ -44,14 +44,14 @@ impl fmt::Display for ClockSet {
             (self.requests, "request"),
             (self.messages, "message"),
         ];
-        let told: Vec<String> = counts
+        let parts: Vec<String> = counts
             .iter()
             .filter(|(count, _)| *count > 0)
             .map(|(count, what)| Counted(*count, what).to_string())
             .collect();
         f.write_str("stored times lay in the future")?;
-        if !told.is_empty() {
-            write!(f, "; recomputed: {}", told.join(", "))?;
+        if !parts.is_empty() {
+            write!(f, "; recomputed: {}", parts.join(", "))?;
         }
         if self.named > 0 {
             let named = Counted(self.named, "time");

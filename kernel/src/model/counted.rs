@@ -29,7 +29,7 @@ mod tests {
 
     #[test]
     fn one_is_singular_and_every_other_number_plural() {
-        let told = [
+        let texts = [
             Counted(0_usize, "task").to_string(),
             Counted(1_usize, "task").to_string(),
             Counted(2_usize, "task").to_string(),
@@ -39,7 +39,7 @@ mod tests {
             Counted(3_usize, "child branch").to_string(),
         ];
         assert_eq!(
-            told,
+            texts,
             ["0 tasks", "1 task", "2 tasks", "2 processes", "2 retries", "2 days", "3 child branches"]
         );
     }

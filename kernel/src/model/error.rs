@@ -105,7 +105,7 @@ impl From<ErrorKind> for StorageKind {
 }
 
 impl Error {
-    /// True if the board has a page or a value that cannot be read. Nothing else of the host is affected.
+    /// Returns true if the board has a page or a value that cannot be read. Nothing else of the host is affected.
     pub fn is_damage(&self) -> bool {
         matches!(self, Error::Storage { kind: StorageKind::Corrupt, .. })
     }

@@ -31,7 +31,7 @@ impl ExaminedTask {
         self.mission.as_deref().unwrap_or(self.id.as_str())
     }
 
-    /// True if failures have used up the attempts: nothing tries the task again automatically.
+    /// Returns true if failures have used up the attempts: nothing tries the task again automatically.
     pub(crate) fn gave_up(&self) -> bool {
         self.status == Status::Blocked && self.block_kind == Some(BlockKind::GaveUp)
     }

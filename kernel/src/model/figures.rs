@@ -26,8 +26,8 @@ impl fmt::Display for Dollars {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, rest) = (self.0 / 1_000_000, self.0 % 1_000_000);
         let digits = format!("{rest:06}");
-        let kept = digits.trim_end_matches('0').len().max(2);
-        write!(f, "${whole}.{}", &digits[..kept])
+        let length = digits.trim_end_matches('0').len().max(2);
+        write!(f, "${whole}.{}", &digits[..length])
     }
 }
 

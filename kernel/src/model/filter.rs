@@ -19,9 +19,9 @@ words! {
         Created => "created",
         /// Newest first.
         CreatedDesc => "created-desc",
-        /// By status, then as by priority.
+        /// By status; within a status, as by priority.
         Status => "status",
-        /// By assignee, then as by priority.
+        /// By assignee; of one assignee, as by priority.
         Assignee => "assignee",
         /// By title.
         Title => "title",
@@ -68,7 +68,7 @@ pub struct Filter {
     pub limit: u32,
     /// Cursor of the previous page, after which this page starts.
     pub cursor: Option<String>,
-    /// Largest size of the texts of a page, in bytes. A page has at least one task all the same.
+    /// Largest size of the texts of a page, in bytes. A page has at least one task, even if its texts are larger.
     pub bytes: usize,
 }
 
@@ -118,11 +118,11 @@ pub struct EventFilter {
     pub assignee: Option<Profile>,
     /// True to keep the newest events, not the oldest, when there are more than the limit. The order stays the same.
     pub newest_first: bool,
-    /// Largest size of the payloads of a list, in bytes. A list has at least one event all the same.
+    /// Largest size of the payloads of a list, in bytes. A list has at least one event, even if its payload is larger.
     pub bytes: usize,
 }
 
-/// Some of the rows of one kind.
+/// Limited number of rows of a query, with a flag for further rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt<T> {
     /// Rows, at most as many as the caller asked for.
@@ -134,7 +134,7 @@ pub struct Excerpt<T> {
 impl<T> Excerpt<T> {
     /// Creates an excerpt of at most `limit` rows. The caller reads `limit` + 1 rows, so that an extra row proves that
     /// there are more.
-    pub(crate) fn of(mut rows: Vec<T>, limit: usize) -> Self {
+    pub(crate) fn from_rows(mut rows: Vec<T>, limit: usize) -> Self {
         let more = rows.len() > limit;
         rows.truncate(limit);
         Self { rows, more }

@@ -76,7 +76,7 @@ pub enum Within {
 }
 
 impl Within {
-    /// True if the hold applies to the tasks of a tenant.
+    /// Returns true if the hold applies to the tasks of a tenant.
     pub(crate) fn reaches(&self, tenant: Option<&Tenant>) -> bool {
         match self {
             Within::Board => true,
@@ -226,17 +226,17 @@ impl Hold {
         }
     }
 
-    /// True if the hold's time has come, so that it keeps nothing from starting any more.
+    /// Returns true if the hold's time has come, so that it keeps nothing from starting any more.
     pub fn is_over(&self, now: Timestamp) -> bool {
         self.stance(now) == Stance::Open
     }
 
-    /// True if the hold's time has come and one run may start, to see whether it is served.
+    /// Returns true if the hold's time has come and one run may start, to see whether it is served.
     pub fn is_probed(&self, now: Timestamp) -> bool {
         self.stance(now) == Stance::Probe
     }
 
-    /// True if the hold applies to this start.
+    /// Returns true if the hold applies to this start.
     pub(crate) fn concerns(&self, target: Target<'_>) -> bool {
         let name = match self.scope {
             HoldScope::Task => Some(target.task.as_str()),

@@ -1,4 +1,5 @@
-//! Identifiers of boards, tasks, runs and other records. Each is a type of its own, parsed once at the edge.
+//! Identifiers of boards, tasks, runs and other records. Each has its own type, and is parsed once, when it enters the
+//! program.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +11,8 @@ use uuid::Uuid;
 use crate::model::parse_error::ParseError;
 use crate::model::words::schema;
 
-/// Declares a newtype around a text that its parser has checked.
+/// Declares a newtype around a text that its parser has checked. Its name for errors, its pattern for JSON schemas and the
+/// check state the same rule. A text after `or` is converted before it is refused.
 macro_rules! text_id {
     ($(#[$meta:meta])* $name:ident, $what:literal, $pattern:literal, $expected:literal, $check:expr $(, or $meant:expr)?) => {
         $(#[$meta])*
@@ -106,7 +108,7 @@ impl TaskId {
 }
 
 text_id!(
-    /// Board name: 1 to 64 characters.
+    /// Name of a board: 1 to 64 lower-case letters, digits, `_` and `-`.
     BoardName, "board name", "^[a-z0-9][a-z0-9_-]{0,63}$",
     "1 to 64 of a-z 0-9 _ -, starting with a letter or digit",
     |text| text.len() <= 64
@@ -150,12 +152,12 @@ text_id!(
     }
 );
 text_id!(
-    /// Schedule: the name of its file.
+    /// Name of a schedule and of its file.
     ScheduleName, "name of a schedule", "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
     "1 to 64 of A-Z a-z 0-9 . _ -, starting with a letter or digit", is_name
 );
 text_id!(
-    /// Plugin: the name of its directory.
+    /// Name of a plugin and of its directory.
     PluginName, "name of a plugin", "^[a-z][a-z0-9-]{0,23}$", "1 to 24 of a-z 0-9 -, starting with a letter",
     |text| text.len() <= 24
         && text.starts_with(|c: char| c.is_ascii_lowercase())
@@ -169,19 +171,19 @@ text_id!(
         && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
 );
 text_id!(
-    /// Caller's id of one mutation. A repeat with the same id gets the first reply.
+    /// Id that a caller gives to a change. A repeat with the same id gets the reply to the first request.
     RequestId, "request id", "^[!-~]{1,128}$", "1 to 128 printable ASCII characters without spaces",
     |text| (1..=128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 );
 
 text_id!(
-    /// Content of a file: its SHA-256 in 64 lower-case hex digits.
+    /// Digest of the content of a file: its SHA-256 in 64 lower-case hex digits.
     Digest, "digest", "^[0-9a-f]{64}$", "64 lower-case hex digits",
     |text| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 );
 
 impl Digest {
-    pub(crate) fn of(hash: sha2::Sha256) -> Self {
+    pub(crate) fn from_hash(hash: sha2::Sha256) -> Self {
         use sha2::Digest as _;
         Self(hex::encode(hash.finalize()))
     }

@@ -39,7 +39,7 @@ words! {
 }
 
 impl NoticeKind {
-    /// True if a person has to act, so that the subscribers of the task's mission get the message as well.
+    /// Returns true if a person has to act, so that the subscribers of the task's mission get the message as well.
     pub fn needs_somebody(self) -> bool {
         matches!(
             self,
@@ -169,12 +169,13 @@ pub struct Mail {
 const TROUBLE: Duration = Duration::from_mins(30);
 
 impl Mail {
-    /// True if the channel has refused a message, even a message that is tried again soon.
+    /// Returns true if the channel has refused a message, even a message that is tried again soon.
     pub fn fails(&self) -> bool {
         self.dead > 0 || self.failing_since.is_some()
     }
 
-    /// True if the channel needs an operator: messages to it are dead, or it has accepted nothing for 30 minutes.
+    /// Returns true if the channel needs an operator: messages to it are dead, or it has accepted nothing for 30
+    /// minutes.
     pub fn is_in_trouble(&self, now: Timestamp) -> bool {
         self.dead > 0 || self.failing_since.is_some_and(|since| since <= Self::trouble_since(now))
     }

@@ -1,8 +1,8 @@
-//! Limits on the size and the number of what callers send.
+//! Limits on the size and the number of the objects that callers send, and on the size of replies.
 //!
-//! The store stops reading at the limit of a reply, so an omitted row is never in memory. The first row always fits,
-//! or paging would never end. A list that does not fit into an array becomes a page: an array of the first thousand
-//! would look like the whole list.
+//! The store stops reading at the limit of a reply, so an omitted row is never in memory. A page always has its first
+//! row, because paging would otherwise never end. A list that does not fit into one reply becomes a page, because an
+//! array of its first rows would look like the whole list.
 
 use serde_json::Value;
 
@@ -28,9 +28,9 @@ pub const ATTACHMENTS: usize = 1000;
 pub const MESSAGES: u32 = 1000;
 /// Number of files that a run may declare as parts of its result.
 pub const ARTIFACTS: usize = 100;
-/// Number of turns toward a goal, or of failed checks in a row, after which a person is asked.
+/// Number of turns toward a goal, or of consecutive failed checks, after which a person is asked.
 pub const TURNS: u32 = 1000;
-/// Number of turns or failed checks for a task that a worker makes.
+/// Number of turns or failed checks for a task that a worker creates.
 pub const TURNS_BY_WORKER: u32 = 20;
 /// Number of created tasks that a worker may declare.
 pub const CARDS: usize = 100;
@@ -40,7 +40,7 @@ pub const PARENTS: usize = 1000;
 pub const POOLS: usize = 16;
 /// Number of children of one task. A single transaction promotes all of them.
 pub const CHILDREN: usize = 10_000;
-/// Number of rows of one kind in one reply: comments, runs, tasks. Events are shorter and have a limit of their own.
+/// Number of rows of one kind in one reply: comments, runs, tasks. Events are shorter, and have another limit.
 pub const REPLY_ROWS: u32 = 1000;
 /// Largest number that a card shows: counting of comments, parents, children and runs stops here.
 pub const COUNTED: u32 = 1000;
@@ -48,16 +48,16 @@ pub const COUNTED: u32 = 1000;
 pub const REPLY_TO_WORKER: usize = 1024 * KIB;
 /// Bytes of the texts of one kind in one reply to a person.
 pub const REPLY_TO_PERSON: usize = 16 * 1024 * KIB;
-/// Any other short text, in bytes.
+/// Other short text, in bytes.
 pub const WORD: usize = 4 * KIB;
 
 /// Remaining space for texts in a reply, in bytes.
 #[derive(Debug)]
-pub(crate) struct Room(usize);
+pub(crate) struct ReplyCapacity(usize);
 
-impl Room {
+impl ReplyCapacity {
     /// Returns the space in a reply to a caller.
-    pub(crate) fn of(actor: &Actor) -> Self {
+    pub(crate) fn for_actor(actor: &Actor) -> Self {
         Self(match actor.kind {
             ActorKind::Worker => REPLY_TO_WORKER,
             ActorKind::Person | ActorKind::System => REPLY_TO_PERSON,
@@ -69,7 +69,7 @@ impl Room {
         Self(bytes)
     }
 
-    /// Returns the space for the sources of a context, far more than a context shows.
+    /// Returns the space for the sources of a context, which is far more than the context itself may have.
     pub(crate) fn of_context() -> Self {
         Self(4 * REPLY_TO_WORKER)
     }
@@ -88,7 +88,7 @@ pub(crate) fn left_out(size: usize) -> String {
     format!("[left out: {size} bytes; newer texts fill this reply]")
 }
 
-/// Refuses a text of white space alone. `hint` names the text to send instead.
+/// Refuses a blank text. `hint` names the text to send instead.
 pub(crate) fn filled(field: &'static str, text: &str, hint: &str) -> Result<(), Error> {
     if text.trim().is_empty() { Err(Error::invalid(field, "it is empty", hint)) } else { Ok(()) }
 }
@@ -131,7 +131,7 @@ pub(crate) fn maybe(field: &'static str, text: Option<&str>, limit: usize) -> Re
     text.map_or(Ok(()), |text| bytes(field, text, limit))
 }
 
-/// Refuses a text that is longer than `limit` bytes or is not one line: a header or a list shows it.
+/// Refuses a text that is longer than `limit` bytes, or that is not one line, because headers and lists show it.
 pub(crate) fn line(field: &'static str, text: &str, limit: usize) -> Result<(), Error> {
     bytes(field, text, limit)?;
     if text.chars().any(char::is_control) {

@@ -1,9 +1,9 @@
-//! Kinds of things that a caller names and that do not exist.
+//! Kinds of objects for the error that a named object does not exist.
 
 use crate::model::words::words;
 
 words! {
-    /// Kind of a named thing that does not exist, or that the caller may not know of.
+    /// Kind of a named object that does not exist, or whose existence the caller may not learn.
     "thing that is missing"
     Missing {
         /// A task.
@@ -38,7 +38,7 @@ words! {
 }
 
 impl Missing {
-    /// Returns the command that lists the existing things of this kind.
+    /// Returns a hint with the command that lists the existing objects of this kind, if any lists them.
     pub(crate) fn hint(self) -> Option<&'static str> {
         match self {
             Missing::Task | Missing::Parent => Some("see `supervisor list`"),

@@ -133,7 +133,7 @@ pub(crate) struct Used {
 
 /// Use of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Share {
+pub struct LimitUse {
     /// Amount used, in the unit of the limit.
     pub used: u64,
     /// Amount allowed, grants included.
@@ -144,11 +144,11 @@ pub struct Share {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MissionUse {
     /// Tasks that were ever made in the mission.
-    pub tasks: Share,
+    pub tasks: LimitUse,
     /// Seconds of run time, open runs included.
-    pub runtime_seconds: Share,
+    pub runtime_seconds: LimitUse,
     /// Cost in millionths of a US dollar, as agents report it.
-    pub cost_micros: Share,
+    pub cost_micros: LimitUse,
     /// Largest number of levels of tasks that workers may make below the first task.
     pub max_depth: u32,
 }

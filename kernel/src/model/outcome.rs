@@ -321,7 +321,7 @@ pub struct Ending {
 }
 
 impl EndCause {
-    /// True if no work was done, for a reason outside of the task.
+    /// Returns true if no work was done, for a reason outside of the task.
     pub(crate) fn is_outside(&self) -> bool {
         matches!(
             self,

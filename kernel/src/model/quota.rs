@@ -118,8 +118,8 @@ impl Quotas {
 
     /// Returns the limit of a tenant: its own, else the general limit.
     pub fn limit_of(&self, tenant: Option<&Tenant>, bound: Bound) -> u64 {
-        let own = tenant.and_then(|tenant| self.of_tenants.get(tenant)?.get(bound.as_str()));
-        own.copied().unwrap_or_else(|| self.limit(bound))
+        let of_tenant = tenant.and_then(|tenant| self.of_tenants.get(tenant)?.get(bound.as_str()));
+        of_tenant.copied().unwrap_or_else(|| self.limit(bound))
     }
 
     /// Returns the same limits with one changed for one tenant.

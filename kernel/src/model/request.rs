@@ -1,4 +1,4 @@
-//! Keys of requests, by which the board recognizes a repeat.
+//! Keys of requests. The board stores the reply to a request under its key, so that a repeat gets the same reply.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use sha2::Digest as _;
 use crate::model::actor::{Actor, ActorKind};
 use crate::model::id::{Digest, RequestId, RunId};
 
-/// Prefix of a run's caller name. The names of people and of the supervisor never begin with it.
+/// Prefix of a caller that is a run. The names of people and of the supervisor never begin with it.
 const RUN: &str = "run:";
 
 /// Sender of a request. Two runs of one profile are two callers, and so are two users with the same name.
@@ -15,8 +15,8 @@ const RUN: &str = "run:";
 pub struct Caller(String);
 
 impl Caller {
-    /// Returns the caller that an actor stands for.
-    pub fn of(actor: &Actor) -> Self {
+    /// Returns the caller of an actor: its run, else the uid of a person, else its label.
+    pub fn for_actor(actor: &Actor) -> Self {
         match (&actor.run, actor.uid) {
             (Some(own), _) => Self::run(own.run),
             (None, Some(uid)) if actor.kind == ActorKind::Person => Self(format!("uid:{uid}")),
@@ -29,7 +29,7 @@ impl Caller {
         Self(format!("{RUN}{run}"))
     }
 
-    /// True if the caller is the worker of a run.
+    /// Returns true if the caller is the worker of a run.
     pub(crate) fn is_run(&self) -> bool {
         self.0.starts_with(RUN)
     }
@@ -60,7 +60,7 @@ impl Request {
         &self.id
     }
 
-    /// Returns the key of a step of this request, which is stored apart. `step` is not the name of a verb.
+    /// Returns the key of a step of this request, whose reply is stored separately. `step` must not be the name of a verb.
     #[must_use]
     pub fn step(&self, step: &'static str) -> Self {
         Self { verb: step, ..self.clone() }
@@ -68,7 +68,7 @@ impl Request {
 
     /// Creates the key of a request. `body` is the whole content of the request.
     pub fn new(caller: Caller, verb: &'static str, id: RequestId, body: &[u8]) -> Self {
-        let body = Digest::of(sha2::Sha256::new_with_prefix(body));
+        let body = Digest::from_hash(sha2::Sha256::new_with_prefix(body));
         Self { caller, verb, id, body }
     }
 }

@@ -12,6 +12,13 @@ use crate::model::time_limit::LimitSource;
 use crate::model::verdict::Verdict;
 use crate::model::words::words;
 
+/// True for a mark that a claim makes: a random UUID. Any other text can be a part of the environment of foreign processes.
+#[must_use]
+pub fn is_nonce(text: &str) -> bool {
+    uuid::Uuid::try_parse(text)
+        .is_ok_and(|id| id.get_version_num() == 4 && id.hyphenated().to_string() == text)
+}
+
 words! {
     /// Status of a run: open, ending, or the word for its end.
     "run status"

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::clock::{Timestamp, optional_seconds};
 use crate::model::id::{ScheduleName, TaskId};
+use crate::model::status::Status;
 use crate::model::task::NewTask;
 use crate::model::words::words;
 
@@ -15,12 +16,12 @@ words! {
     #[derive(Default)]
     "rule for missed ticks"
     Missed {
-        /// All are left out.
+        /// All missed ticks are left out.
         Skip => "skip",
-        /// The latest stands for all.
+        /// Only the latest missed tick is carried out.
         #[default]
         Once => "once",
-        /// Each is carried out late, up to the latest 1000.
+        /// Each missed tick is carried out late; of more than 1000, only the latest 1000.
         All => "all",
     }
 }
@@ -30,7 +31,7 @@ words! {
     #[derive(Default)]
     "rule for overlaps"
     Overlap {
-        /// The tick makes nothing.
+        /// The tick creates no tasks.
         #[default]
         Skip => "skip",
         /// The tick waits until the earlier tasks are over.
@@ -44,13 +45,13 @@ words! {
     /// Outcome of a tick.
     "outcome of a tick"
     TickOutcome {
-        /// The tasks were made.
+        /// The tasks were created.
         Made => "made",
         /// The command is to be carried out.
         Due => "due",
         /// The tick waits for the tasks of an earlier tick.
         Queued => "queued",
-        /// The tick made nothing, because a task of an earlier tick was open.
+        /// The tick created no tasks, because a task of an earlier tick was open.
         Skipped => "skipped",
         /// The time passed while nothing could decide the tick.
         Missed => "missed",
@@ -84,7 +85,7 @@ pub struct Timing {
     pub end: Option<Timestamp>,
 }
 
-/// Task of a template, made at each tick.
+/// Task of a template, which each tick creates anew.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TemplateTask {
@@ -113,8 +114,8 @@ pub struct ScheduleSpec {
     pub paused: bool,
     /// Tasks of a tick: 1 to 100, or none when the schedule has a command.
     pub tasks: Vec<TemplateTask>,
-    /// Command that a tick carries out in place of tasks, word by word. The command must not repeat what it has done
-    /// before.
+    /// Words of the command that a tick carries out instead of creating tasks. The command may be carried out twice for
+    /// a tick, and must then not repeat its effects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
     /// Unix user who saved the schedule, and who counts as the creator of its tasks; none if unknown.
@@ -139,7 +140,7 @@ pub struct Schedule {
     pub defined_at: Timestamp,
 }
 
-/// Schedule whose ticks make nothing, because the tasks of an earlier tick wait for a person.
+/// Schedule whose ticks create no tasks, because the tasks of an earlier tick wait for a person.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StuckSchedule {
     /// Schedule, by its file's name.
@@ -148,6 +149,7 @@ pub struct StuckSchedule {
     pub tick: ScheduleTick,
     /// Task of an earlier tick that waits for a person.
     pub task: TaskId,
+    pub status: Status,
 }
 
 /// Command that a tick has to carry out.
@@ -166,12 +168,12 @@ pub struct DueCommand {
 pub struct ScheduleTick {
     pub tick: Timestamp,
     pub outcome: TickOutcome,
-    /// Number of missed ticks before this tick that made nothing.
+    /// Number of missed ticks before this tick that created no tasks.
     pub missed: u64,
     /// True if more ticks were missed than were counted.
     pub more: bool,
     pub tasks: Vec<TaskId>,
-    /// Reason why the tick made nothing.
+    /// Reason why the tick created no tasks.
     pub note: Option<String>,
     /// Time of the decision.
     pub decided_at: Timestamp,

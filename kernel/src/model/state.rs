@@ -171,7 +171,7 @@ impl Change {
 }
 
 impl State {
-    /// True if a task in this state counts as done for its children.
+    /// Returns true if a task in this state counts as done for its children.
     pub fn is_finished(self) -> bool {
         matches!(self, State::Done | State::Archived { finished: WasDone::Yes })
     }
@@ -193,7 +193,7 @@ impl State {
 }
 
 impl Then {
-    /// True if a run with this outcome may send its task there.
+    /// Returns true if a run with this outcome may send its task there.
     pub(crate) fn follows(self, outcome: Outcome) -> bool {
         match outcome {
             // Completed work that waits for a check is not done yet. For such a task in the archive, the state decides if

@@ -23,7 +23,7 @@ pub struct NewSwarm {
     pub tenant: Option<Tenant>,
     /// Priority of all tasks.
     pub priority: i64,
-    /// Caller who asked for the swarm; absent means the actor.
+    /// Name of the creator of the tasks; none means the actor.
     pub created_by: Option<String>,
     /// Idempotency key: the same key always names the same swarm.
     pub idempotency_key: Option<String>,
@@ -36,7 +36,7 @@ pub struct NewSwarm {
 pub struct SwarmWorker {
     /// Assignee of the task.
     pub profile: Profile,
-    /// Title of the worker's part; absent means the goal.
+    /// Title of the worker's part; none means the goal.
     pub title: Option<String>,
     /// Skills that the worker should have.
     pub skills: Vec<String>,

@@ -359,7 +359,7 @@ fn is_zero(count: &u32) -> bool {
 }
 
 impl Task {
-    /// True if the task goes on only when a person acts.
+    /// Returns true if the task goes on only when a person acts.
     pub fn waits_for_a_person(&self) -> bool {
         match self.status {
             Status::Blocked | Status::Triage => true,
@@ -380,7 +380,7 @@ impl Task {
         self.question.as_ref().filter(|_| waits)
     }
 
-    /// True if a person cancelled the task: it asks nothing, and goes on when a person retries it.
+    /// Returns true if a person cancelled the task: it asks nothing, and goes on when a person retries it.
     pub fn is_cancelled(&self) -> bool {
         self.status == Status::Blocked && self.cancelled
     }
@@ -399,7 +399,7 @@ impl Task {
         }
     }
 
-    /// True if the task counts as done for its children.
+    /// Returns true if the task counts as done for its children.
     pub fn is_done(&self) -> bool {
         self.completed_at.is_some()
     }

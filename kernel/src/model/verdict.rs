@@ -74,9 +74,9 @@ pub struct Blocking {
 }
 
 /// Returns a text with the canceller's name and the reason.
-pub(crate) fn cancelled_by(who: &str, why: Option<&str>) -> String {
+pub(crate) fn cancelled_by(canceller: &str, why: Option<&str>) -> String {
     let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-    format!("cancelled by {who}{why}")
+    format!("cancelled by {canceller}{why}")
 }
 
 /// Question to a person.
@@ -169,7 +169,7 @@ words! {
 }
 
 impl VerdictKind {
-    /// True if this verdict may follow an earlier verdict about the same run: only archiving may.
+    /// Returns true if this verdict may follow an earlier verdict about the same run: only archiving may.
     pub(crate) fn may_replace(self, before: Option<VerdictKind>) -> bool {
         before.is_none_or(|before| before != VerdictKind::Archive && self == VerdictKind::Archive)
     }

@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::model::candidate::{Accounts, Answer, Candidate, Group, Reach, Source};
+use crate::model::candidate::{Accounts, Candidate, CandidateChoice, Group, Reach, Source};
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::hold::{Hold, HoldScope, Stance, Within};
@@ -45,9 +45,9 @@ pub(crate) type ReadPage<'a> =
 pub(crate) fn offer(
     on: Offer<'_>,
     read: &mut ReadPage<'_>,
-    mut answer: impl FnMut(&Candidate) -> Answer,
+    mut answer: impl FnMut(&Candidate) -> CandidateChoice,
 ) -> Result<(), Error> {
-    let holds = Closed::of(on.holds, on.now);
+    let holds = Closed::from_holds(on.holds, on.now);
     let mut tenants: BTreeMap<Option<Tenant>, TenantQueue> = BTreeMap::new();
     let mut add = |group: &Group, sources: &[Source]| {
         if !holds.group(group, on.accounts) {
@@ -80,26 +80,26 @@ pub(crate) fn offer(
         let Some((source, candidate)) = queue.take() else { return Ok(()) };
         // The daemon is not asked about a candidate that a hold keeps from starting.
         let held = holds.task(&candidate);
-        match if held { Answer::Left(Reach::Task) } else { answer(&candidate) } {
-            Answer::Taken => {
+        match if held { CandidateChoice::Left(Reach::Task) } else { answer(&candidate) } {
+            CandidateChoice::Taken => {
                 queue.load += 1;
                 queue.pass(source, &candidate);
             }
-            Answer::Left(Reach::Task) => queue.pass(source, &candidate),
-            Answer::Left(Reach::Line) => queue.close(source, &candidate),
+            CandidateChoice::Left(Reach::Task) => queue.pass(source, &candidate),
+            CandidateChoice::Left(Reach::Line) => queue.close(source, &candidate),
             // A profile can have tasks of several tenants, so each queue drops it and finds its next candidate.
-            Answer::Left(Reach::Profile) => {
+            CandidateChoice::Left(Reach::Profile) => {
                 for queue in tenants.values_mut() {
                     queue.sources.retain(|source| source.group.profile != candidate.assignee);
                     queue.find_next(read)?;
                 }
                 continue;
             }
-            Answer::Left(Reach::Tenant) => {
+            CandidateChoice::Left(Reach::Tenant) => {
                 tenants.remove(&tenant);
                 continue;
             }
-            Answer::Left(Reach::Everything) => return Ok(()),
+            CandidateChoice::Left(Reach::Everything) => return Ok(()),
         }
         queue.find_next(read)?;
     }
@@ -112,7 +112,7 @@ pub(crate) fn not_held(
     accounts: &Accounts,
     now: Timestamp,
 ) -> Vec<Candidate> {
-    let closed = Closed::of(holds, now);
+    let closed = Closed::from_holds(holds, now);
     let is_held = |candidate: &Candidate| {
         let group = Group { tenant: candidate.tenant.clone(), profile: candidate.assignee.clone() };
         closed.task(candidate) || closed.group(&group, accounts)
@@ -226,7 +226,7 @@ struct Closed {
 }
 
 impl Closed {
-    fn of(holds: Vec<Hold>, now: Timestamp) -> Self {
+    fn from_holds(holds: Vec<Hold>, now: Timestamp) -> Self {
         let mut closed = Closed::default();
         for hold in holds {
             if hold.stance(now) == Stance::Closed {

@@ -14,14 +14,14 @@ pub(crate) fn placed(verdict: Verdict, workspace: Option<&str>) -> Result<Verdic
         }
         // Programs for Hermes Kanban declare artifacts in the metadata, which may hold anything. An entry that is no
         // path in the workspace is left as it is.
-        let told = handoff.metadata.as_ref().and_then(|metadata| metadata.get("artifacts")?.as_array());
-        let told: Vec<String> = told
+        let declared = handoff.metadata.as_ref().and_then(|metadata| metadata.get("artifacts")?.as_array());
+        let declared: Vec<String> = declared
             .into_iter()
             .flatten()
             .filter_map(|path| within(path.as_str()?, workspace).ok())
             .filter(|path| path.len() <= limits::WORD)
             .collect();
-        for path in told {
+        for path in declared {
             if handoff.artifacts.len() < limits::ARTIFACTS && !handoff.artifacts.contains(&path) {
                 handoff.artifacts.push(path);
             }

@@ -67,12 +67,12 @@ pub(crate) fn may_direct(actor: &Actor, task: &Task, what: &str) -> Result<(), E
     if actor.kind != ActorKind::Worker || actor.role != WorkerRole::Orchestrator {
         return person(actor, what);
     }
-    let own = worker_run(actor)?;
-    if task.creator_task.as_ref() == Some(&own.task) {
+    let own_run = worker_run(actor)?;
+    if task.creator_task.as_ref() == Some(&own_run.task) {
         Ok(())
     } else {
         Err(Error::forbidden(
-            format!("an orchestrator may {what} only if its own task {} has made it", own.task),
+            format!("an orchestrator may {what} only if its own task {} has made it", own_run.task),
             format!("comment on {} instead", task.id),
         ))
     }
@@ -83,12 +83,12 @@ pub(crate) fn own_task(actor: &Actor, task: &TaskId, run: Option<RunId>) -> Resu
     if actor.kind != ActorKind::Worker {
         return Ok(());
     }
-    let own = worker_run(actor)?;
-    if own.task == *task && run.is_none_or(|run| run == own.run) {
+    let own_run = worker_run(actor)?;
+    if own_run.task == *task && run.is_none_or(|run| run == own_run.run) {
         Ok(())
     } else {
         Err(Error::forbidden(
-            format!("a worker may report only about its own task, {}", own.task),
+            format!("a worker may report only about its own task, {}", own_run.task),
             format!("comment on {task} instead"),
         ))
     }
@@ -99,12 +99,15 @@ pub(crate) fn may_link(actor: &Actor, child: &Task) -> Result<(), Error> {
     if actor.kind != ActorKind::Worker {
         return Ok(());
     }
-    let own = worker_run(actor)?;
-    if child.id == own.task || child.creator_task.as_ref() == Some(&own.task) {
+    let own_run = worker_run(actor)?;
+    if child.id == own_run.task || child.creator_task.as_ref() == Some(&own_run.task) {
         Ok(())
     } else {
         Err(Error::forbidden(
-            format!("a worker may change the parents of its own task {} and of tasks that it made", own.task),
+            format!(
+                "a worker may change the parents of its own task {} and of tasks that it made",
+                own_run.task
+            ),
             format!("comment on {} instead", child.id),
         ))
     }

@@ -12,7 +12,7 @@ use crate::model::entropy::Entropy;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Longest pause, jitter included.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
-/// Divisor of a pause that gives its largest jitter: a quarter.
+/// Divisor of a pause that gives its largest jitter: a quarter of the pause.
 const PART: u32 = 4;
 
 /// Returns the pause after this number of counted failures in a row, without jitter.

@@ -45,7 +45,7 @@ impl std::fmt::Display for SpentBudget {
 
 impl SpentBudget {
     /// Returns a sentence, without its period, with the owner and the figures of the budget.
-    pub fn told(&self) -> String {
+    pub fn to_text(&self) -> String {
         match &self.payer {
             None => format!("the budget of this run is spent: {self}"),
             Some(payer) => format!("the budget of {payer} for today is spent: {self}"),
@@ -63,8 +63,8 @@ impl Budgets {
     /// Returns the first budget that a payer has used up on a day.
     pub fn spent_on_day(&self, day: &DayUse) -> Option<SpentBudget> {
         let limit = |amount| self.limit_of(&day.payer, amount);
-        let found = spent(&day.consumed, day.more, limit)?;
-        Some(SpentBudget { payer: Some(day.payer.clone()), ..found })
+        let obstacle = spent(&day.consumed, day.more, limit)?;
+        Some(SpentBudget { payer: Some(day.payer.clone()), ..obstacle })
     }
 
     /// Returns the part of an agent's report that its account counts.
@@ -116,7 +116,7 @@ fn spent(used: &Consumed, more: u64, limit: impl Fn(Amount) -> Option<(u64, Stri
 mod tests {
     use super::*;
 
-    fn of(scope: PayerKind, name: &str, consumed: Consumed, more: u64) -> DayUse {
+    fn new(scope: PayerKind, name: &str, consumed: Consumed, more: u64) -> DayUse {
         DayUse { payer: Payer { scope, name: name.to_owned() }, day: "2026-05-01".to_owned(), consumed, more }
     }
 
@@ -128,13 +128,13 @@ mod tests {
         };
         let used = Consumed { requests: 9, bytes: u64::MAX, cost_micros: 1_499_999, ..Consumed::default() };
         assert_eq!(budgets.spent_by_run(&used), None);
-        let told = |used: Consumed| budgets.spent_by_run(&used).unwrap().told();
+        let text_of = |used: Consumed| budgets.spent_by_run(&used).unwrap().to_text();
         assert_eq!(
-            told(Consumed { requests: 10, ..used }),
+            text_of(Consumed { requests: 10, ..used }),
             "the budget of this run is spent: 10 requests of 10 (budgets.per_run.requests)"
         );
         assert_eq!(
-            told(Consumed { cost_micros: 1_510_000, ..used }),
+            text_of(Consumed { cost_micros: 1_510_000, ..used }),
             "the budget of this run is spent: $1.51 of $1.50 (budgets.per_run.cost_usd)"
         );
     }
@@ -148,13 +148,13 @@ mod tests {
         };
         let used = |requests, bytes| Consumed { requests, bytes, ..Consumed::default() };
         let key = |name: &str, consumed, more| {
-            budgets.spent_on_day(&of(PayerKind::Tenant, name, consumed, more)).map(|spent| spent.key)
+            budgets.spent_on_day(&new(PayerKind::Tenant, name, consumed, more)).map(|spent| spent.key)
         };
         assert_eq!(key("beta", used(10, 0), 0).as_deref(), Some("budgets.per_tenant.requests"));
         assert_eq!(key("acme", used(19, 0), 0), None);
         assert_eq!(key("acme", used(20, 0), 0).as_deref(), Some("budgets.tenants.acme.requests"));
         assert_eq!(key("acme", used(20, 0), 1), None);
         assert_eq!(key("acme", used(0, 100), 0).as_deref(), Some("budgets.per_tenant.bytes"));
-        assert_eq!(budgets.spent_on_day(&of(PayerKind::Account, "acme", used(99, 999), 0)), None);
+        assert_eq!(budgets.spent_on_day(&new(PayerKind::Account, "acme", used(99, 999), 0)), None);
     }
 }

@@ -254,10 +254,10 @@ fn parents(material: &Material, limits: ContextLimits, place: &PlaceOf<'_>, page
             text.push_str("No completed run.\n");
         }
         for (path, file) in artifacts {
-            let kept = file
+            let stored = file
                 .as_ref()
                 .map(|file| format!("{}: {}", Counted(file.size, "byte"), placed(place(file).as_deref())));
-            let kept = kept.unwrap_or_else(|| "declared, and not kept".to_owned());
+            let kept = stored.unwrap_or_else(|| "declared, and not kept".to_owned());
             text.push_str(&["artifact `", &inline(path), "`, ", &kept, "\n"].concat());
         }
         page.part(Rank::Parents, format!("the result of parent {parent}"), text);
@@ -328,7 +328,7 @@ fn inline(text: &str) -> String {
         .collect()
 }
 
-/// True if some reader treats the character as a line end.
+/// Returns true if some reader treats the character as a line end.
 fn ends_line(c: char) -> bool {
     matches!(c, '\n' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }

@@ -1,4 +1,5 @@
-//! Diagnosis: finds the problems of a board's tasks, with their age and remedies.
+//! Diagnosis: finds the problems of tasks, with their age and remedies. The rules examine facts that the board has
+//! read, and read nothing themselves.
 
 use std::time::Duration;
 
@@ -19,18 +20,19 @@ use crate::model::status::Status;
 use crate::model::words::words;
 use crate::rules::remedy::Remedy;
 
-/// Time after which an unclaimed ready task is stranded. Twice this time is an error, six times is critical.
+/// Time after which an unclaimed ready task counts as stranded. After twice this time, this is an error; after six
+/// times, it is critical.
 const STRANDED: Duration = Duration::from_mins(30);
 /// Time after which a blocked task counts as forgotten.
 const FORGOTTEN: Duration = Duration::from_hours(24);
-/// Number of unblocks after which unblocking does not help.
+/// Number of unblocks from which on a further unblock is not expected to help.
 const CYCLES: usize = 3;
-/// Number of failures or crashes in a row that are reported.
+/// Number of failures or crashes in a row from which on they are reported.
 const REPEATED: u32 = 2;
-/// Delay after which a task with a past start time counts as missed by the daemon.
+/// Time after a task's start time from which on the task counts as overdue.
 const OVERDUE: Duration = Duration::from_mins(5);
 
-/// Events of failed runs.
+/// Kinds of events of failed runs that may carry a sandbox denial.
 pub(crate) const ENDINGS: [EventKind; 3] =
     [EventKind::Crashed, EventKind::SpawnFailed, EventKind::ProtocolViolation];
 
@@ -57,7 +59,7 @@ pub struct Diagnostic {
     pub title: String,
     /// Details in words.
     pub detail: String,
-    /// Commands that help.
+    /// Commands that may help, the suggested one first.
     pub actions: Vec<Remedy>,
     /// Time at which the problem began.
     pub first_seen_at: Timestamp,
@@ -96,12 +98,13 @@ pub(crate) struct Facts<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// True if the runs of the task have to be read: it failed repeatedly, or it gave up after any number of failures.
+/// Returns true if the runs of the task have to be read: it failed repeatedly, or it gave up after any number of
+/// failures.
 pub(crate) fn is_failing(examined: &ExaminedTask) -> bool {
     examined.failures >= REPEATED || examined.gave_up()
 }
 
-/// Returns a phrase with the number of failed checks, if those used up the attempts, else with the number of failures.
+/// Returns a phrase with the number of failed checks if these used up the attempts, else with the number of failures.
 pub(crate) fn gave_up(failures: u32, checks: Option<u32>) -> String {
     match checks {
         Some(checks) => format!("gave up after {}", Counted(checks, "failed check")),
@@ -122,9 +125,9 @@ impl Facts<'_> {
             self.stranded(),
             self.overdue(),
         ];
-        let mut found: Vec<Diagnostic> = found.into_iter().flatten().collect();
-        found.sort_by_key(|one| std::cmp::Reverse(one.severity));
-        found
+        let mut diagnostics: Vec<Diagnostic> = found.into_iter().flatten().collect();
+        diagnostics.sort_by_key(|one| std::cmp::Reverse(one.severity));
+        diagnostics
     }
 
     /// Reports a sandbox denial. A single failure is enough, because the sandbox will deny the same act again.
@@ -133,11 +136,11 @@ impl Facts<'_> {
         if examined.failures == 0 {
             return None;
         }
-        let told = |event: &Event| {
+        let reported = |event: &Event| {
             let denied = event.payload.as_ref()?.get(Denied::KEY)?;
             serde_json::from_value::<Denied>(denied.clone()).ok()
         };
-        let last = self.ending.as_ref().and_then(|event| Some((event, told(event)?)));
+        let last = self.ending.as_ref().and_then(|event| Some((event, reported(event)?)));
         let (event, Denied { policy, act, line, text }) = last?;
         let (id, at) = (&examined.id, event.created_at);
         Some(Diagnostic {
@@ -159,7 +162,8 @@ impl Facts<'_> {
             return None;
         }
         let runs = &self.runs;
-        // The latest failed runs, as many as are counted in a row.
+        // The number of consecutive failures selects the failed runs, because other runs may lie in between that do not
+        // count, such as lost ones.
         let failed = runs.iter().rev().filter(|run| run.outcome.is_some_and(crate::rules::retry::counts));
         let failed: Vec<_> = failed.take(usize::try_from(examined.failures).unwrap_or(usize::MAX)).collect();
         let ended = |run: &Run| run.ended_at.unwrap_or(run.started_at);
@@ -334,7 +338,7 @@ impl Facts<'_> {
         })
     }
 
-    /// Returns a problem that lasts since the task's last transition.
+    /// Returns a warning that lasts from the task's last transition until now, with empty texts.
     fn lasting(&self, kind: &str, data: Value) -> Diagnostic {
         let examined = self.examined;
         Diagnostic {

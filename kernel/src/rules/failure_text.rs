@@ -63,8 +63,8 @@ mod tests {
 
     #[test]
     fn what_an_agent_said_goes_before_what_its_program_wrote() {
-        let said = Ending { trouble: Some("no credit".to_owned()), ..wrote("broken pipe\n") };
-        assert_eq!(with_tail("exit code 1".to_owned(), &said), "exit code 1: no credit");
+        let reported_ending = Ending { trouble: Some("no credit".to_owned()), ..wrote("broken pipe\n") };
+        assert_eq!(with_tail("exit code 1".to_owned(), &reported_ending), "exit code 1: no credit");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Verdicts that the end of a run implies when its worker gave none.
 //!
-//! A limit of the lane becomes a question, and so does the last turn toward a goal. A clean exit in a lane with reviews
-//! becomes a request for a review. A turn toward a goal with a check becomes work for that check.
+//! A run that exceeded its budget is blocked. A run that met a limit of its lane asks whether to continue, and so does
+//! the last turn toward a goal. A clean exit in a lane with reviews becomes a request for a review. A turn toward a goal
+//! with a check becomes a completion, which the check then decides.
 
 use crate::model::actor::ActorKind;
 use crate::model::outcome::{BlockKind, EndCause, Ending, OnCleanExit, OwnLimit};
@@ -13,19 +14,20 @@ use crate::rules::turns::GoalTurns;
 /// Proof that a goal is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Proof {
-    /// The check of the task, after each turn.
+    /// The check of the task, which runs after each turn.
     Check,
+    /// The verdict of a worker, within a limit on the turns.
     Verdict(GoalTurns),
 }
 
-/// Returns the kind of proof of a task's goal; none for a task without a goal.
+/// Returns the proof that a task's goal needs; none for a task without a goal. `taken` is the number of turns so far.
 pub(crate) fn proof(goal: &Goal, has_check: Option<()>, taken: u32) -> Option<Proof> {
     let limit = goal.turns()?;
     Some(has_check.map_or(Proof::Verdict(GoalTurns { taken, limit }), |()| Proof::Check))
 }
 
-/// Returns the run with the verdict that counts: its own, else the implied verdict. A run that was ended on request has
-/// only its own.
+/// Returns the run with its effective verdict: its own, else the implied verdict. A run that was ended on request gets
+/// no implied verdict.
 pub(crate) fn with_verdict(run: Run, ending: &Ending, goal: Option<Proof>) -> Run {
     if run.verdict.is_some() || run.stop_reason.is_some() {
         return run;

@@ -21,27 +21,27 @@ pub(crate) fn mentioned_and_passed(
     text: &str,
     known: impl Fn(&Profile) -> bool,
 ) -> (Vec<Profile>, Vec<Profile>) {
-    let mut found = first(text, MENTIONS + PASSED, known);
-    let passed = found.split_off(found.len().min(MENTIONS));
-    (found, passed)
+    let mut mentioned = first(text, MENTIONS + PASSED, known);
+    let passed = mentioned.split_off(mentioned.len().min(MENTIONS));
+    (mentioned, passed)
 }
 
 fn first(text: &str, most: usize, known: impl Fn(&Profile) -> bool) -> Vec<Profile> {
-    let mut found = Vec::new();
+    let mut profiles = Vec::new();
     for paragraph in unquoted_paragraphs(text) {
         for name in names(&without_spans(&paragraph)) {
-            if found.len() == most {
-                return found;
+            if profiles.len() == most {
+                return profiles;
             }
             if let Ok(profile) = name.parse::<Profile>()
-                && !found.contains(&profile)
+                && !profiles.contains(&profile)
                 && known(&profile)
             {
-                found.push(profile);
+                profiles.push(profile);
             }
         }
     }
-    found
+    profiles
 }
 
 /// Returns the paragraphs of a text without quotations and code blocks.
@@ -142,16 +142,16 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Vec<String> {
+    fn names_in(text: &str) -> Vec<String> {
         let known = |profile: &Profile| ["bob", "legal-2", "reviewer"].contains(&profile.as_str());
         mentioned(text, known).into_iter().map(String::from).collect()
     }
 
     #[test]
     fn names_of_known_profiles_are_found_each_once_and_in_their_order() {
-        assert_eq!(of("@reviewer look at this, and (@bob): @reviewer."), ["reviewer", "bob"]);
-        assert_eq!(of("first\n\n**@legal-2**, please"), ["legal-2"]);
-        assert_eq!(of("@nobody @Bob @bobby @bo"), [""; 0]);
+        assert_eq!(names_in("@reviewer look at this, and (@bob): @reviewer."), ["reviewer", "bob"]);
+        assert_eq!(names_in("first\n\n**@legal-2**, please"), ["legal-2"]);
+        assert_eq!(names_in("@nobody @Bob @bobby @bo"), [""; 0]);
     }
 
     #[test]
@@ -173,7 +173,7 @@ mod tests {
             "@bob@example.org",
             "@bobé",
         ] {
-            assert_eq!(of(text), [""; 0], "{text:?}");
+            assert_eq!(names_in(text), [""; 0], "{text:?}");
         }
     }
 
@@ -188,7 +188,7 @@ mod tests {
             "text\n    @bob goes on with it",
             "```@bob``` is a span, @bob is not",
         ] {
-            assert_eq!(of(text), ["bob"], "{text:?}");
+            assert_eq!(names_in(text), ["bob"], "{text:?}");
         }
     }
 
@@ -200,6 +200,6 @@ mod tests {
         assert_eq!((asked.len(), passed.len(), passed[0].as_str()), (MENTIONS, PASSED, "p8"));
         assert_eq!(mentioned_and_passed("@bob", |_| true).1, []);
         let ticks: String = (1..500).map(|length| "`".repeat(length) + " @bob ").collect();
-        assert_eq!(of(&ticks), ["bob"]);
+        assert_eq!(names_in(&ticks), ["bob"]);
     }
 }

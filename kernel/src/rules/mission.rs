@@ -9,7 +9,7 @@ use crate::model::counted::Counted;
 use crate::model::error::Error;
 use crate::model::figures::{Dollars, brief};
 use crate::model::id::Profile;
-use crate::model::mission::{MissionLimit, MissionLimits, MissionUse, Share, Used};
+use crate::model::mission::{LimitUse, MissionLimit, MissionLimits, MissionUse, Used};
 use crate::model::verdict::Question;
 
 /// Limit of a mission that is reached, with its figures.
@@ -63,20 +63,20 @@ pub(crate) fn spent(used: &Used, limits: &MissionLimits) -> Option<Reached> {
 /// Returns the time that this number of parallel runs may still take together.
 pub(crate) fn time_left(used: &Used, limits: &MissionLimits, runs: u64) -> Duration {
     let (count, base, more) = row(MissionLimit::Runtime, used, limits);
-    let left = base.saturating_mul(more.saturating_add(1)).saturating_sub(count);
-    Duration::from_micros(left.div_ceil(runs.max(1)))
+    let remaining = base.saturating_mul(more.saturating_add(1)).saturating_sub(count);
+    Duration::from_micros(remaining.div_ceil(runs.max(1)))
 }
 
 /// Returns the use of each limit, and the depth that workers may use.
 pub(crate) fn balance(used: &Used, limits: &MissionLimits) -> MissionUse {
     let share = |limit| {
         let (count, base, more) = row(limit, used, limits);
-        Share { used: count, limit: base.saturating_mul(more.saturating_add(1)) }
+        LimitUse { used: count, limit: base.saturating_mul(more.saturating_add(1)) }
     };
     let micros = share(MissionLimit::Runtime);
     MissionUse {
         tasks: share(MissionLimit::Tasks),
-        runtime_seconds: Share { used: micros.used / 1_000_000, limit: micros.limit / 1_000_000 },
+        runtime_seconds: LimitUse { used: micros.used / 1_000_000, limit: micros.limit / 1_000_000 },
         cost_micros: share(MissionLimit::Cost),
         max_depth: used.caps.over(limits).depth,
     }
@@ -100,10 +100,10 @@ pub(crate) const STOP: &str = "stop the mission";
 pub(crate) fn beyond(wanted: u64, used: &Used, limits: &MissionLimits) -> Option<String> {
     let (count, base, more) = row(MissionLimit::Tasks, used, limits);
     let allowed = base.saturating_mul(more.saturating_add(1));
-    let left = allowed.saturating_sub(count);
-    (wanted > left).then(|| {
+    let remaining = allowed.saturating_sub(count);
+    (wanted > remaining).then(|| {
         format!(
-            "a proposal has {}, and {left} of {allowed} are left (missions.tasks)",
+            "a proposal has {}, and {remaining} of {allowed} are left (missions.tasks)",
             Counted(wanted, "task")
         )
     })
@@ -194,8 +194,8 @@ pub(crate) fn consult_depth(deep: u32) -> Result<(), Error> {
 /// whose runs made the caller's task and the tasks above it, the caller's own first.
 pub(crate) fn delegates_onward(makers: &[Profile], assignee: Option<&Profile>) -> Result<(), Error> {
     let Some(assignee) = assignee else { return Ok(()) };
-    let own = makers.first();
-    if own == Some(assignee) || !makers.contains(assignee) {
+    let first_maker = makers.first();
+    if first_maker == Some(assignee) || !makers.contains(assignee) {
         return Ok(());
     }
     let mut way: Vec<&str> = makers.iter().rev().map(Profile::as_str).collect();
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn the_run_time_of_a_mission_is_told_in_seconds() {
         let used = Used { runtime: Duration::from_millis(90_500), more_runtime: 1, ..Used::default() };
-        assert_eq!(balance(&used, &LIMITS).runtime_seconds, Share { used: 90, limit: 4 * 3600 });
+        assert_eq!(balance(&used, &LIMITS).runtime_seconds, LimitUse { used: 90, limit: 4 * 3600 });
     }
 
     #[test]

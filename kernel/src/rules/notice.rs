@@ -150,10 +150,13 @@ mod tests {
 
     #[test]
     fn what_went_wrong_is_the_first_line_of_what_the_event_says_of_it() {
-        let told = |payload: Value| error(&payload);
-        assert_eq!(told(serde_json::json!({ "error": "exit code 3\nmore" })).as_deref(), Some("exit code 3"));
-        assert_eq!(told(serde_json::json!({ "summary": "done" })), None);
-        assert_eq!(told(Value::Null), None);
+        let error_of = |payload: Value| error(&payload);
+        assert_eq!(
+            error_of(serde_json::json!({ "error": "exit code 3\nmore" })).as_deref(),
+            Some("exit code 3")
+        );
+        assert_eq!(error_of(serde_json::json!({ "summary": "done" })), None);
+        assert_eq!(error_of(Value::Null), None);
     }
 
     #[test]

@@ -70,15 +70,15 @@ impl Pattern {
     /// Returns the first tick after a time.
     pub(crate) fn after(&self, time: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let from = instant(time);
-        let found = if self.is_fixed { self.fixed_after(from, zone) } else { self.running_after(from, zone) };
-        found.map(timestamp)
+        let tick = if self.is_fixed { self.fixed_after(from, zone) } else { self.running_after(from, zone) };
+        tick.map(timestamp)
     }
 
     /// Returns the latest tick at or before a time.
     pub(crate) fn latest(&self, time: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let to = instant(time);
-        let found = if self.is_fixed { self.fixed_latest(to, zone) } else { self.running_latest(to, zone) };
-        found.map(timestamp)
+        let tick = if self.is_fixed { self.fixed_latest(to, zone) } else { self.running_latest(to, zone) };
+        tick.map(timestamp)
     }
 
     fn fixed_after(&self, from: Instant, zone: &TimeZone) -> Option<Instant> {

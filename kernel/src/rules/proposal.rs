@@ -135,7 +135,7 @@ impl ProposalKind {
         }
     }
 
-    /// True if a proposal of this kind can be applied to a task in this status.
+    /// Returns true if a proposal of this kind can be applied to a task in this status.
     pub(crate) fn applies_to(self, subject: &Task) -> bool {
         let is_queued = matches!(subject.status, Status::Todo | Status::Scheduled | Status::Ready);
         match self {
@@ -242,9 +242,9 @@ fn parse<T: DeserializeOwned>(kind: ProposalKind, value: Value) -> Result<T, Err
 }
 
 /// Parses a review. Only `replan` may drop and make tasks.
-fn reviewed(said: Reviewed) -> Result<Proposed, Error> {
+fn reviewed(result: Reviewed) -> Result<Proposed, Error> {
     let kind = ProposalKind::Progress;
-    let Reviewed { answer, reason, drop, tasks } = said;
+    let Reviewed { answer, reason, drop, tasks } = result;
     let checked = limits::filled("reason", &reason, "say why")
         .and_then(|()| limits::bytes("reason", &reason, limits::WORD));
     checked.map_err(|error| refused(kind, error))?;
@@ -344,7 +344,7 @@ mod tests {
         Proposal { task: id("t_00000001"), kind, subject: id("t_00000002"), staff, taken }
     }
 
-    fn said(kind: ProposalKind, metadata: Value) -> Result<Proposed, String> {
+    fn proposed(kind: ProposalKind, metadata: Value) -> Result<Proposed, String> {
         let handoff = Handoff { metadata: Some(metadata), ..Handoff::default() };
         read(&proposal(kind), &handoff).map_err(|error| error.to_string())
     }
@@ -360,7 +360,7 @@ mod tests {
             let assignee = if *kind == ProposalKind::Plan { "a-new-one" } else { "bob" };
             let example =
                 kind.shape().replace("a profile", assignee).replace("continue, replan or stop", "replan");
-            said(*kind, serde_json::from_str(&example).unwrap()).unwrap();
+            proposed(*kind, serde_json::from_str(&example).unwrap()).unwrap();
         }
     }
 
@@ -369,8 +369,8 @@ mod tests {
         let tasks: Vec<Value> =
             (0..TASKS).map(|at| json!({ "name": at.to_string(), "title": "t", "body": "b" })).collect();
         let all = json!({ "answer": "replan", "reason": "r", "drop": ids(TASKS), "tasks": tasks });
-        let said = said(ProposalKind::Progress, all).unwrap();
-        assert_eq!((said.tasks.len(), said.review.unwrap().drop.len()), (TASKS, TASKS));
+        let result = proposed(ProposalKind::Progress, all).unwrap();
+        assert_eq!((result.tasks.len(), result.review.unwrap().drop.len()), (TASKS, TASKS));
     }
 
     #[test]
@@ -378,8 +378,9 @@ mod tests {
         let part =
             |name: &str, after: &[&str]| json!({ "name": name, "title": name, "body": "b", "after": after });
         let tasks = [part("late", &["early", "t_00000003"]), part("early", &[])];
-        let said = said(ProposalKind::Progress, json!({ "answer": "replan", "reason": "r", "tasks": tasks }));
-        let tasks = said.unwrap().tasks;
+        let result =
+            proposed(ProposalKind::Progress, json!({ "answer": "replan", "reason": "r", "tasks": tasks }));
+        let tasks = result.unwrap().tasks;
         assert_eq!((tasks[0].name.as_str(), tasks[1].name.as_str()), ("early", "late"));
         assert!(tasks[1].after.iter().eq(["early"]), "{:?}", tasks[1].after);
         assert_eq!(tasks[1].task.parents, ["t_00000003".parse().unwrap()]);
@@ -426,7 +427,7 @@ mod tests {
             ),
             (ProposalKind::Plan, json!({ "tasks": [part("a", &["t_00000003"])] }), "\"t_00000003\""),
         ] {
-            let refused = said(kind, value).unwrap_err();
+            let refused = proposed(kind, value).unwrap_err();
             assert!(refused.contains(told), "{kind}: {refused}");
         }
     }
@@ -443,7 +444,7 @@ mod tests {
         let part = json!({ "name": "b", "title": "t", "body": "b", "after": ["a", "a"], "assignee": "bob" });
         let tasks = json!({ "tasks": [part, { "name": "a", "title": "t", "body": "b" }] });
         let names: Vec<String> =
-            said(ProposalKind::Plan, tasks).unwrap().tasks.into_iter().map(|part| part.name).collect();
+            proposed(ProposalKind::Plan, tasks).unwrap().tasks.into_iter().map(|part| part.name).collect();
         assert_eq!(names, ["a", "b"]);
     }
 }

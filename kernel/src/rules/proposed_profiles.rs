@@ -60,7 +60,7 @@ mod tests {
     use crate::model::verdict::Handoff;
     use crate::rules::proposal::read;
 
-    fn said(kind: ProposalKind, metadata: Value) -> Result<Proposed, String> {
+    fn proposed(kind: ProposalKind, metadata: Value) -> Result<Proposed, String> {
         let id = |text: &str| text.parse().unwrap();
         let staff = [("bob".parse().unwrap(), String::new())].into();
         let taken = ["bob", "shell"].iter().map(|name| name.parse().unwrap()).collect();
@@ -75,7 +75,7 @@ mod tests {
             let profile = |name: &&str| json!({ "name": name, "description": "d", "prompt": "p" });
             let profiles: Vec<Value> = names.iter().map(profile).collect();
             let task = json!({ "name": "a", "title": "t", "body": "b", "assignee": assignee });
-            said(kind, json!({ "tasks": [task], "profiles": profiles }))
+            proposed(kind, json!({ "tasks": [task], "profiles": profiles }))
         };
         let asked = plan(ProposalKind::Plan, &["cook"], "cook").unwrap();
         assert_eq!(asked.profiles.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["cook"]);
@@ -104,7 +104,7 @@ mod tests {
             let profiles: Vec<Value> = (0..count).map(named).collect();
             let task = |at: usize| json!({ "name": at.to_string(), "title": "t", "body": "b", "assignee": format!("p{at}") });
             let tasks: Vec<Value> = (0..count).map(task).collect();
-            said(ProposalKind::Plan, json!({ "tasks": tasks, "profiles": profiles }))
+            proposed(ProposalKind::Plan, json!({ "tasks": tasks, "profiles": profiles }))
         };
         let longest = "d".repeat(STAFF.1);
         assert_eq!(plan(PROFILES, &longest).unwrap().profiles.len(), PROFILES);

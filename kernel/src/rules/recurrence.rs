@@ -24,7 +24,7 @@ impl Recurrence {
         Self { kind: Some(kind), count }
     }
 
-    /// True if the blocks form a loop, so that another unblock would not help.
+    /// Returns true if the blocks form a loop, so that another unblock would not help.
     pub(crate) fn is_loop(self) -> bool {
         self.count > LIMIT
     }
@@ -63,8 +63,8 @@ mod tests {
         assert!(!once.is_loop() && !twice.is_loop());
         assert!(twice.with(BlockKind::NeedsInput).is_loop());
         assert_eq!(twice.with(BlockKind::Capability).count, 1);
-        let kept = twice.with(BlockKind::NeedsInput).in_triage();
-        assert_eq!(kept, Recurrence { kind: Some(BlockKind::NeedsInput), count: 0 });
-        assert!(!kept.with(BlockKind::NeedsInput).is_loop());
+        let after = twice.with(BlockKind::NeedsInput).in_triage();
+        assert_eq!(after, Recurrence { kind: Some(BlockKind::NeedsInput), count: 0 });
+        assert!(!after.with(BlockKind::NeedsInput).is_loop());
     }
 }

@@ -13,7 +13,7 @@ use crate::model::verdict::{Destination, Handoff, Verdict};
 use crate::rules::backoff::Jitter;
 use crate::rules::failure_text::{OUT_OF_MEMORY, by_signal, with_tail, with_trouble};
 use crate::rules::recurrence::Recurrence;
-use crate::rules::turns::{GoalTurns, Pace};
+use crate::rules::turns::{GoalTurns, TurnPace};
 
 /// Error of a run whose worker exited with 0 and without a verdict.
 const UNREPORTED: &str = "the worker exited without complete, block or request-review \
@@ -41,7 +41,7 @@ pub(crate) struct Tally {
     /// Turns of the worker toward its goal, if it has one.
     pub(crate) goal: Option<GoalTurns>,
     /// Pace of its turns, this turn included.
-    pub(crate) pace: Pace,
+    pub(crate) pace: TurnPace,
     /// Random part of the pause before the next try.
     pub(crate) jitter: Jitter,
 }
@@ -86,12 +86,12 @@ pub(crate) struct Decision {
 }
 
 impl Decision {
-    /// True if the task gave up after too many failures.
+    /// Returns true if the task gave up after too many failures.
     pub(crate) fn gave_up(&self) -> bool {
         self.then == Then::Blocked(BlockKind::GaveUp)
     }
 
-    /// True if the handed-over work waits for its check.
+    /// Returns true if the handed-over work waits for its check.
     pub(crate) fn handed_to_check(&self) -> bool {
         matches!(self.outcome, Outcome::Completed | Outcome::ReviewRequested | Outcome::Approved)
             && matches!(self.then, Then::Again(Gate::Check(_)))
@@ -106,7 +106,7 @@ impl Decision {
     }
 }
 
-/// True if an end with this outcome counts as a failure; `lost` depends on its cause.
+/// Returns true if an end with this outcome counts as a failure; `lost` depends on its cause.
 pub fn counts(outcome: Outcome) -> bool {
     match outcome {
         Outcome::Crashed
@@ -383,7 +383,7 @@ mod tests {
             errand: Errand::Work,
             ended_at: NOW,
             goal: None,
-            pace: Pace::default(),
+            pace: TurnPace::default(),
             jitter: Jitter::NONE,
         }
     }

@@ -1,4 +1,4 @@
-//! Templates of schedules: validation, the order of a tick's tasks, and placeholders in titles.
+//! Templates of schedules: validation, the order of a tick's tasks, and placeholders in titles and commands.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,12 +14,12 @@ use crate::model::task::NewTask;
 
 /// Largest number of tasks of a tick.
 const TASKS: usize = 100;
-/// Largest number of words in a tick's command.
+/// Largest number of words of a command.
 const WORDS: usize = 64;
 /// Longest jitter: a week.
 const JITTER: Duration = Duration::from_hours(7 * 24);
 
-/// Refuses a schedule that could not tick; returns its ticks otherwise.
+/// Returns the ticks of a schedule. Refuses a schedule whose ticks could not be executed.
 pub(crate) fn validate(name: &ScheduleName, spec: &ScheduleSpec) -> Result<Ticks, Error> {
     let ticks = Ticks::parse(&spec.timing)?;
     if spec.jitter.is_some_and(|jitter| jitter > JITTER) {
@@ -52,10 +52,10 @@ pub(crate) fn validate(name: &ScheduleName, spec: &ScheduleSpec) -> Result<Ticks
     Ok(ticks)
 }
 
-/// Refuses a schedule that could not tick.
+/// Refuses a schedule whose ticks could not be executed.
 ///
 /// # Errors
-/// [`Error::Invalid`] names the key.
+/// [`Error::Invalid`] with the key of the invalid value.
 pub fn check_schedule(name: &ScheduleName, spec: &ScheduleSpec) -> Result<(), Error> {
     validate(name, spec).map(drop)
 }
@@ -77,13 +77,14 @@ pub fn ticks_ahead(
 /// Returns the tasks of a template, each after its parents.
 ///
 /// # Errors
-/// [`Error::Invalid`] for a name that is missing, given twice or unknown, and for tasks that wait for each other.
+/// [`Error::Invalid`] for no tasks or too many, for a name that is missing, given twice or unknown, and for tasks that
+/// wait for each other.
 pub(crate) fn in_order(tasks: &[TemplateTask]) -> Result<Vec<&TemplateTask>, Error> {
     if tasks.is_empty() || tasks.len() > TASKS {
         let why = format!("{} of them: a tick makes 1 to {TASKS}", tasks.len());
         return Err(Error::invalid("tasks", why, "describe one with [task], or several with [[tasks]]"));
     }
-    let mut left: BTreeMap<&str, &TemplateTask> = BTreeMap::new();
+    let mut remaining: BTreeMap<&str, &TemplateTask> = BTreeMap::new();
     // A single task needs no name; several need different names, by which they refer to each other.
     for task in tasks {
         let is_word = !task.name.is_empty() && task.name.len() <= 64;
@@ -91,30 +92,30 @@ pub(crate) fn in_order(tasks: &[TemplateTask]) -> Result<Vec<&TemplateTask>, Err
             let hint = "give each of several tasks a name of its own: name = \"…\"";
             return Err(Error::invalid("name", format!("{:?} has no name", task.task.title), hint));
         }
-        if left.insert(&task.name, task).is_some() {
+        if remaining.insert(&task.name, task).is_some() {
             let why = format!("two tasks are called {:?}", task.name);
             return Err(Error::invalid("name", why, "give each task a name of its own"));
         }
     }
     for task in tasks {
-        if let Some(missing) = task.after.iter().find(|name| !left.contains_key(name.as_str())) {
+        if let Some(missing) = task.after.iter().find(|name| !remaining.contains_key(name.as_str())) {
             let why = format!("{:?} waits for {missing:?}, which is not one of its tasks", task.name);
             return Err(Error::invalid("parents", why, "name tasks of the same schedule"));
         }
     }
     // Topological order: repeatedly take the first task whose parents are all taken. A cycle leaves none.
     let (mut ordered, mut done) = (Vec::with_capacity(tasks.len()), BTreeSet::new());
-    while !left.is_empty() {
+    while !remaining.is_empty() {
         let ready = tasks.iter().find(|task| {
-            left.contains_key(task.name.as_str())
+            remaining.contains_key(task.name.as_str())
                 && task.after.iter().all(|name| done.contains(name.as_str()))
         });
         let Some(ready) = ready else {
-            let names: Vec<&str> = left.into_keys().collect();
+            let names: Vec<&str> = remaining.into_keys().collect();
             let why = format!("{} wait for each other", names.join(", "));
             return Err(Error::invalid("parents", why, "leave out one of the parents"));
         };
-        left.remove(ready.name.as_str());
+        remaining.remove(ready.name.as_str());
         done.insert(ready.name.as_str());
         ordered.push(ready);
     }
@@ -132,7 +133,7 @@ pub fn unknown_placeholders(text: &str) -> Vec<&str> {
     words.filter(is_word).filter(|word| !PLACEHOLDERS.contains(word)).collect()
 }
 
-/// Replaces the placeholders of a title or a word at a tick. Other words in braces stay.
+/// Returns a title or a word of a command with the placeholders replaced for a tick. Other words in braces stay.
 pub(crate) fn title(text: &str, schedule: &ScheduleName, ticks: &Ticks, tick: Timestamp) -> String {
     let at = ticks.zoned(tick);
     text.replace("{date}", &at.strftime("%Y-%m-%d").to_string())

@@ -119,8 +119,8 @@ fn what_is_no_time_is_refused_with_its_key() {
         (every(years + Duration::from_secs(1)), "1 s to 10 years"),
     ];
     for (timing, told) in cases {
-        let said = refused(&timing);
-        assert!(said.contains(told), "{said}");
+        let message = refused(&timing);
+        assert!(message.contains(told), "{message}");
     }
 }
 
@@ -157,10 +157,10 @@ fn nothing_is_due_before_the_start_and_a_single_time_once() {
 
 #[test]
 fn a_pattern_without_a_day_is_refused_soon() {
-    let begun = Instant::now();
-    let said = Ticks::parse(&timing(Some("0 0 31 2 *"), &[], "UTC")).unwrap_err().to_string();
-    assert!(said.contains("no date matches it"), "{said}");
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    let parse_started = Instant::now();
+    let message = Ticks::parse(&timing(Some("0 0 31 2 *"), &[], "UTC")).unwrap_err().to_string();
+    assert!(message.contains("no date matches it"), "{message}");
+    assert!(parse_started.elapsed() < Duration::from_secs(20), "{:?}", parse_started.elapsed());
 }
 
 fn timings() -> impl Strategy<Value = Timing> {

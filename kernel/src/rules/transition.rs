@@ -133,17 +133,17 @@ fn blocked(state: State) -> Option<BlockKind> {
     if let State::Blocked { kind } = state { Some(kind) } else { None }
 }
 
-/// True if only an approval, triage or the archive takes the task out of its state.
+/// Returns true if only an approval, triage or the archive takes the task out of its state.
 fn awaits_approval(state: State) -> bool {
     blocked(state) == Some(BlockKind::Approval)
 }
 
-/// True if the task is blocked and a person who is not its approver may let it go on.
+/// Returns true if the task is blocked and a person who is not its approver may let it go on.
 fn released(state: State) -> bool {
     blocked(state).is_some_and(|kind| kind != BlockKind::Approval)
 }
 
-/// True if the task is not over, has no open run, and lacks no approval.
+/// Returns true if the task is not over, has no open run, and lacks no approval.
 fn free(state: State) -> bool {
     unfinished(state) && !awaits_approval(state)
 }
@@ -152,17 +152,17 @@ fn scheduled(state: State) -> bool {
     matches!(state, State::Scheduled { .. })
 }
 
-/// True if only the parents or the time decide about the state.
+/// Returns true if only the parents or the time decide about the state.
 pub(crate) fn in_queue(state: State) -> bool {
     matches!(state, State::Todo | State::Scheduled { .. } | State::Ready)
 }
 
-/// True if the handed-over work waits for a reviewer or a check.
+/// Returns true if the handed-over work waits for a reviewer or a check.
 fn in_review(state: State) -> bool {
     matches!(state, State::Review | State::Checking { .. })
 }
 
-/// True if the task is not over and has no open run.
+/// Returns true if the task is not over and has no open run.
 fn unfinished(state: State) -> bool {
     in_queue(state) || in_review(state) || matches!(state, State::Triage | State::Blocked { .. })
 }

@@ -29,7 +29,7 @@ impl GoalTurns {
         self.taken.saturating_add(1)
     }
 
-    /// True if no turn follows this turn.
+    /// Returns true if no turn follows this turn.
     pub(crate) fn is_last(self) -> bool {
         self.turn() >= self.limit
     }
@@ -55,8 +55,8 @@ fn require_at_most(field: &'static str, number: u32, most: u32, usual: &str) -> 
 }
 
 /// Limits the turns and checks of a task that a worker makes: no more than the worker's own task has, if that has a goal.
-pub(crate) fn bound(own: &Task, new: &mut NewTask) -> Result<(), Error> {
-    let most = own.goal.turns().map_or(limits::TURNS_BY_WORKER, |own| own.min(limits::TURNS_BY_WORKER));
+pub(crate) fn bound(creating: &Task, new: &mut NewTask) -> Result<(), Error> {
+    let most = creating.goal.turns().map_or(limits::TURNS_BY_WORKER, |own| own.min(limits::TURNS_BY_WORKER));
     if let Some(number) = new.check.max_checks {
         require_at_most("max_checks", number, limits::TURNS_BY_WORKER, "a person may give more")?;
     }
@@ -71,23 +71,23 @@ pub(crate) fn bound(own: &Task, new: &mut NewTask) -> Result<(), Error> {
 
 /// Pace of a task's turns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Pace {
+pub(crate) struct TurnPace {
     /// Number of hasty turns in a row up to the last turn; zero if the last turn was not hasty.
     pub(crate) hasty: u32,
     /// True if the last turn took long enough to have done some work.
     pub(crate) is_earnest: bool,
 }
 
-impl Pace {
+impl TurnPace {
     /// Computes the pace from the lengths of turns, the last turn first.
-    pub(crate) fn of(lengths: impl IntoIterator<Item = Duration>) -> Self {
+    pub(crate) fn from_lengths(lengths: impl IntoIterator<Item = Duration>) -> Self {
         let mut lengths = lengths.into_iter().peekable();
         let last = lengths.peek().copied().unwrap_or_default();
         if last >= HASTY {
-            return Pace { hasty: 0, is_earnest: last > EARNEST };
+            return TurnPace { hasty: 0, is_earnest: last > EARNEST };
         }
         let count = lengths.take_while(|length| *length <= EARNEST).filter(|length| *length < HASTY).count();
-        Pace { hasty: u32::try_from(count).unwrap_or(u32::MAX), is_earnest: false }
+        TurnPace { hasty: u32::try_from(count).unwrap_or(u32::MAX), is_earnest: false }
     }
 }
 
@@ -97,7 +97,9 @@ mod tests {
 
     #[test]
     fn turns_of_seconds_count_until_one_of_more_than_a_minute() {
-        let counted = |lengths: &[u64]| Pace::of(lengths.iter().map(|length| Duration::from_secs(*length)));
+        let counted = |lengths: &[u64]| {
+            TurnPace::from_lengths(lengths.iter().map(|length| Duration::from_secs(*length)))
+        };
         for (lengths, count) in [
             (&[][..], 0),
             (&[0], 1),
@@ -110,7 +112,7 @@ mod tests {
             (&[61, 1], 0),
         ] {
             let is_earnest = lengths.first().is_some_and(|last| *last > 60);
-            assert_eq!(counted(lengths), Pace { hasty: count, is_earnest }, "{lengths:?}");
+            assert_eq!(counted(lengths), TurnPace { hasty: count, is_earnest }, "{lengths:?}");
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Work that a run hands over while changes of it are not committed.
+//! Withholds the handoff of a run that leaves changes uncommitted, although its task requires a commit.
 
 use crate::model::outcome::{BlockKind, EndCause, Ending, OnCleanExit};
 use crate::model::run::{Purpose, Run};
 use crate::model::verdict::{Blocking, Handoff, Verdict};
 
-/// True if a run hands its work over: by its verdict, or by a clean exit that completes the task.
+/// Returns true if a run hands its work over: by its verdict, or by a clean exit that completes the task.
 pub(crate) fn hands_over(run: &Run, ending: &Ending) -> bool {
     let is_implied = || {
         let is_clean = matches!(ending.cause, EndCause::Exited { code: 0 });
@@ -24,8 +24,8 @@ pub(crate) fn hands_over(run: &Run, ending: &Ending) -> bool {
     hands_over && run.purpose == Purpose::Work
 }
 
-/// Returns a run that is blocked by its uncommitted changes, with the handoff that is withheld; none for a run that
-/// hands nothing over, or has committed all that its task requires.
+/// Returns the run with a block for its uncommitted changes as its verdict, and the withheld handoff. Returns none for
+/// a run that hands nothing over, or that has committed everything that its task requires.
 pub(crate) fn withheld(run: &Run, ending: &Ending) -> Option<(Run, Handoff)> {
     let reason = ending.uncommitted.clone().filter(|_| hands_over(run, ending))?;
     let handoff = match (&run.verdict, &ending.result_policy) {

@@ -53,7 +53,7 @@ impl Open {
 }
 
 /// Facts about several tasks beside their rows, read for all of them at once.
-pub(crate) struct Known<'a> {
+pub(crate) struct WaitingFacts<'a> {
     pub(crate) parents: BTreeMap<TaskId, Open>,
     pub(crate) nonspawnable: BTreeMap<TaskId, String>,
     pub(crate) ending: BTreeMap<TaskId, RunId>,
@@ -65,7 +65,7 @@ pub(crate) struct Known<'a> {
     pub(crate) accounts: &'a Accounts,
 }
 
-impl Known<'_> {
+impl WaitingFacts<'_> {
     /// Returns the longest hold that keeps a task from starting.
     fn hold(&self, task: &Task, now: Timestamp) -> Option<&Hold> {
         let profile = if task.status != Status::Review {
@@ -86,7 +86,7 @@ impl Known<'_> {
 }
 
 /// Returns the reason why a task waits; none when it could run or is over.
-pub(crate) fn of_task(task: &Task, known: &Known<'_>, now: Timestamp) -> Option<Waiting> {
+pub(crate) fn of_task(task: &Task, known: &WaitingFacts<'_>, now: Timestamp) -> Option<Waiting> {
     let on_hold = || known.hold(task, now).map(|hold| hold.waiting(now));
     match task.status {
         Status::Triage => Some(in_triage(task, known.blocked.get(&task.id))),
@@ -273,7 +273,8 @@ mod tests {
         let (parents, nonspawnable, ending) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let holds = holds.to_vec();
         let blocked = BTreeMap::new();
-        let known = Known { parents, nonspawnable, ending, limited, blocked, holds, accounts: &accounts };
+        let known =
+            WaitingFacts { parents, nonspawnable, ending, limited, blocked, holds, accounts: &accounts };
         of_task(task, &known, NOW)
     }
 
@@ -345,12 +346,12 @@ mod tests {
     fn a_check_that_runs_again_says_when() {
         let check = crate::Check { command: Some("make test".to_owned()), max_checks: None };
         let work = Task { check, unchecked_run: Some(crate::RunId(1)), ..task(Status::Review) };
-        let told = |seconds| {
+        let text_after = |seconds| {
             let waits = waiting(&Task { not_before: Some(at(seconds)), ..work.clone() }, &[]).unwrap();
             (waits.until, waits.text)
         };
-        assert_eq!(told(120), (Some(at(120)), "its check runs again in 2m: make test".to_owned()));
-        assert_eq!(told(0), (None, "its check has not run yet: make test".to_owned()));
+        assert_eq!(text_after(120), (Some(at(120)), "its check runs again in 2m: make test".to_owned()));
+        assert_eq!(text_after(0), (None, "its check has not run yet: make test".to_owned()));
     }
 
     #[test]
@@ -395,7 +396,8 @@ mod tests {
             let parents = BTreeMap::from([(child.id.clone(), open)]);
             let (nonspawnable, ending) = (BTreeMap::new(), BTreeMap::new());
             let (limited, blocked, holds) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-            let known = Known { parents, nonspawnable, ending, limited, blocked, holds, accounts: &accounts };
+            let known =
+                WaitingFacts { parents, nonspawnable, ending, limited, blocked, holds, accounts: &accounts };
             of_task(&child, &known, NOW).unwrap()
         };
         let text = |count: usize| waits(count).text;

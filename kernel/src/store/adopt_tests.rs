@@ -144,7 +144,7 @@ fn the_established_programs_board_is_taken_over_with_its_ids_and_never_written_t
     assert!(look() == before, "nothing beside or in the other board has changed");
 
     let taken = take_over(&bench, read).taken;
-    insta::assert_snapshot!(crate::board::event_snapshots::told(&bench, "imported"), @r#"no run: {"from":"import","status":"done"}"#);
+    insta::assert_snapshot!(crate::board::event_snapshots::rendered_events(&bench, "imported"), @r#"no run: {"from":"import","status":"done"}"#);
 
     let expected = [
         ("kanban_notify_subs", 1),

@@ -7,6 +7,7 @@ use rusqlite::{Connection, params};
 use super::columns::columns;
 use super::statement::Statement as _;
 use super::tx::Tx;
+use super::unread::unread;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{AttachmentId, Digest, RunId, TaskId};
@@ -58,6 +59,10 @@ impl Tx<'_> {
     /// Returns all attachments of the board.
     pub(crate) fn all_attachments(&self) -> Result<Vec<Attachment>, Error> {
         all(self.conn)
+    }
+
+    pub(super) fn unread_attachments(&self) -> Result<Vec<String>, Error> {
+        unread(self.conn, "task_attachments", &format!("SELECT {COLUMNS} FROM task_attachments"), read)
     }
 
     pub(crate) fn find_attachment(&self, id: AttachmentId) -> Result<Option<Attachment>, Error> {

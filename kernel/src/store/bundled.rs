@@ -17,7 +17,7 @@ pub(super) const TABLES: &str = "
     CREATE TABLE bundled_details (only INTEGER PRIMARY KEY CHECK (only = 1), details TEXT NOT NULL) STRICT;";
 const NO_TABLES: &str = "DROP TABLE IF EXISTS bundled_files; DROP TABLE IF EXISTS bundled_details;";
 
-/// True if a table belongs to a copy and not to a board.
+/// Returns true if a table belongs to a copy and not to a board.
 pub(super) fn is_of_copy(table: &str) -> bool {
     matches!(table, "bundled_files" | "bundled_details")
 }
@@ -56,7 +56,7 @@ impl Copy {
             .map_err(|error| self.failed(error))
     }
 
-    /// True if the copy has more than a board.
+    /// Returns true if the copy has more than a board.
     pub(crate) fn is_bundled(&self) -> Result<bool, OpenError> {
         self.conn
             .query_row(

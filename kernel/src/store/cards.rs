@@ -1,5 +1,4 @@
-//! Figures for the cards of tasks: a single statement for any number of tasks, with a limit on the rows that it reads for
-//! each.
+//! Counts for the cards of tasks. One statement serves any number of tasks, and reads a limited number of rows for each.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +12,7 @@ use crate::model::error::Error;
 use crate::model::id::TaskId;
 use crate::model::limits::COUNTED;
 
-/// Each count reads at most `?2` rows from the start of an index.
+/// Counts for the tasks in the JSON list `?1`. Each count reads at most `?2` rows from the start of an index.
 const COUNTS: &str = "SELECT j.value AS id, \
      (SELECT count(*) FROM (SELECT 1 FROM task_comments c WHERE c.task_id = j.value LIMIT ?2)) AS comments, \
      (SELECT count(*) FROM (SELECT 1 FROM task_links l WHERE l.child_id = j.value LIMIT ?2)) AS parents, \
@@ -25,7 +24,7 @@ const COUNTS: &str = "SELECT j.value AS id, \
      FROM json_each(?1) j ORDER BY j.key";
 
 impl Tx<'_> {
-    /// Returns the card figures of these tasks, in their order.
+    /// Returns the counts for the cards of these tasks, in the given order.
     pub(crate) fn card_counts(&self, tasks: &[&TaskId]) -> Result<Vec<CardCounts>, Error> {
         let params = params![to_json(&tasks)?, COUNTED];
         self.conn.list("count what the cards show", COUNTS, params, read)

@@ -59,7 +59,7 @@ pub fn require_whole(path: &Path, depth: Depth) -> Result<(), OpenError> {
     Err(OpenError::Corrupt { path: path.to_owned(), detail })
 }
 
-/// True if the file at `path` still is this board, is sound, and has every commit up to this event.
+/// Returns true if the file at `path` still is this board, is sound, and has every commit up to this event.
 pub(crate) fn still_holds(path: &Path, board: BoardId, last_event: EventId) -> bool {
     let held = || -> Result<bool, OpenError> {
         let conn = open::reader(path)?;
@@ -101,13 +101,13 @@ fn reported(error: OpenError) -> Result<Vec<String>, OpenError> {
 }
 
 fn integrity(conn: &Connection, depth: &str) -> rusqlite::Result<Vec<String>> {
-    let mut found = Vec::new();
+    let mut texts = Vec::new();
     conn.pragma(None, depth, i64::try_from(TOLD).unwrap_or(i64::MAX), |row| {
-        found.push(row.get::<_, String>(0)?);
+        texts.push(row.get::<_, String>(0)?);
         Ok(())
     })?;
     // SQLite groups its findings under headings.
-    let lines = found.iter().flat_map(|text| text.lines()).map(str::trim);
+    let lines = texts.iter().flat_map(|text| text.lines()).map(str::trim);
     Ok(lines
         .filter(|line| !line.is_empty() && *line != "ok" && !line.starts_with("***"))
         .map(str::to_owned)
@@ -115,12 +115,12 @@ fn integrity(conn: &Connection, depth: &str) -> rusqlite::Result<Vec<String>> {
 }
 
 fn miscounts(conn: &Connection) -> rusqlite::Result<Vec<String>> {
-    let found = [
+    let counted_faults = [
         (counts::wrong(conn)?, "of the tasks"),
         (usage::wrong(conn)?, "of what tenants keep"),
         (missions::wrong(conn)?, "of the open runs of missions"),
     ];
-    let wrong = found.into_iter().filter(|(wrong, _)| *wrong > 0);
+    let wrong = counted_faults.into_iter().filter(|(wrong, _)| *wrong > 0);
     Ok(wrong.map(|(wrong, what)| format!("wrong: {} {what}", Counted(wrong, "count"))).collect())
 }
 

@@ -1,16 +1,17 @@
-//! Column lists of records: a single declaration gives the SELECT list, the reader of a row, and the INSERT.
+//! Columns of records: a single declaration gives the SELECT list, the reader of a row, and the columns of the INSERT,
+//! so that they cannot differ.
 
 use rusqlite::{Connection, ToSql, params_from_iter};
 
 use super::statement::Statement as _;
 use crate::model::error::Error;
 
-/// Declares the columns of a record: a constant with the SELECT list, and a function that reads a row beginning with it.
+/// Declares the columns of a record: a constant with the SELECT list, and a function that reads a row of this list.
 ///
-/// The fields follow the alias of their table, each with its column name if that differs. A column is read as it is, or
-/// as `json`, as a `list` in JSON, as `optional` text in which the empty text means none, as a `count`, as a `duration`
-/// in microseconds, or as whole `seconds` of a duration. Then come groups of fields that an INSERT uses too: each
-/// implements [`Group`]. The fields after the last semicolon have fixed values and no columns.
+/// The fields follow the alias of their table, each with the name of its column if that differs. A column is read
+/// without conversion, or as `json`, as a `list` in JSON, as `optional` text in which the empty text means none, as a
+/// `count`, as a `duration` in microseconds, or as a duration in whole `seconds`. Groups of fields follow, which an
+/// INSERT uses too: each implements [`Group`]. The fields after the last semicolon have fixed values and no columns.
 macro_rules! columns {
     (
         $list:ident, $read:ident -> $noun:ident from $first:literal;
@@ -26,7 +27,7 @@ macro_rules! columns {
         );
 
         fn $read(row: &rusqlite::Row<'_>) -> rusqlite::Result<$noun> {
-            let row = super::convert::Columns::of(row);
+            let row = super::convert::Columns::new(row);
             Ok($noun {
                 id: row.get("id")?,
                 $($($field: super::columns::column!(row, super::columns::name!($field $($column)?) $(, $how)?),)+)+
@@ -61,7 +62,7 @@ pub(super) trait Group {
     fn cells(&self) -> Vec<(&'static str, Value<'_>)>;
 }
 
-/// Value of a group's column: as it is, or in microseconds.
+/// Value of a group's column: the field itself, or a duration in microseconds.
 pub(super) enum Value<'a> {
     Field(&'a dyn ToSql),
     Micros(Option<i64>),
@@ -76,7 +77,7 @@ impl ToSql for Value<'_> {
     }
 }
 
-/// Writes a column of a group.
+/// Returns the value of a group's column for an INSERT.
 macro_rules! value {
     ($field:expr) => {
         super::columns::Value::Field(&$field)
@@ -101,7 +102,7 @@ macro_rules! column {
 
 pub(super) use {column, columns, name, value};
 
-/// Inserts a row, given as pairs of column and value.
+/// Inserts a row, given as pairs of column and value, and returns its row id.
 pub(super) fn insert(
     conn: &Connection,
     table: &str,

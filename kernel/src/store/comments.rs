@@ -4,12 +4,13 @@ use rusqlite::{Row, params};
 
 use super::statement::Statement as _;
 use super::tx::Tx;
+use super::unread::unread;
 use crate::model::actor::ActorKind;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::filter::Excerpt;
 use crate::model::id::{CommentId, RunId, TaskId};
-use crate::model::limits::{self, Room};
+use crate::model::limits::{self, ReplyCapacity};
 use crate::model::note::Comment;
 
 const COMMENT: &str = "SELECT id, task_id, author, author_kind, body, run_id, created_at FROM task_comments";
@@ -47,10 +48,10 @@ impl Tx<'_> {
         &self,
         task: &TaskId,
         before: Option<CommentId>,
-        mut room: Room,
+        mut capacity: ReplyCapacity,
     ) -> Result<Excerpt<Comment>, Error> {
         let before = before.map_or(i64::MAX, |comment| comment.0);
-        let found = self.conn.list(
+        let comment_rows = self.conn.list(
             "list comments",
             "SELECT id, task_id, author, author_kind, octet_length(body) AS size, body, run_id, created_at \
              FROM task_comments WHERE task_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3",
@@ -58,18 +59,17 @@ impl Tx<'_> {
             |row| {
                 let size = usize::try_from(row.get::<_, i64>("size")?).unwrap_or(usize::MAX);
                 // The text is read from the database only if there is space for it.
-                let body = if room.take(size) { row.get("body")? } else { limits::left_out(size) };
+                let body = if capacity.take(size) { row.get("body")? } else { limits::left_out(size) };
                 read(row, body)
             },
         )?;
-        let mut part = Excerpt::of(found, limits::REPLY_ROWS as usize);
+        let mut part = Excerpt::from_rows(comment_rows, limits::REPLY_ROWS as usize);
         part.rows.reverse();
         Ok(part)
     }
 
-    /// Reads all comments, to find values that cannot be read.
-    pub(crate) fn read_all_comments(&self) -> Result<(), Error> {
-        self.conn.scan("read all comments", COMMENT, [], whole, |_| Ok(()))
+    pub(super) fn unread_comments(&self) -> Result<Vec<String>, Error> {
+        unread(self.conn, "task_comments", COMMENT, whole)
     }
 }
 

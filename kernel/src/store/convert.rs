@@ -144,7 +144,7 @@ pub(crate) struct Columns<'r, 's> {
 
 impl<'r, 's> Columns<'r, 's> {
     /// Starts with the first column.
-    pub(crate) fn of(row: &'r Row<'s>) -> Self {
+    pub(crate) fn new(row: &'r Row<'s>) -> Self {
         Self { row, next: Cell::new(0) }
     }
 

@@ -73,11 +73,17 @@ pub(crate) fn stands_alone(path: &Path) -> bool {
     !logs()
 }
 
-/// Migrates a copied board, and moves its counters past all ids in use around it.
-pub(crate) fn advance(draft: &Path, path: &Path, runs: RunId) -> Result<BoardId, OpenError> {
-    let fail = |error| sqlite("prepare", draft, error);
+/// Migrates a copied board to the latest schema.
+pub(crate) fn migrate_copy(draft: &Path) -> Result<(), OpenError> {
     let mut conn = open::foreign_writer(draft)?;
     migrate::to_latest(&mut conn, "migrate", draft)?;
+    conn.close().map_err(|(_, error)| sqlite("prepare", draft, error))
+}
+
+/// Moves the counters of a migrated copy past all ids in use around it.
+pub(crate) fn advance(draft: &Path, path: &Path, runs: RunId) -> Result<BoardId, OpenError> {
+    let fail = |error| sqlite("prepare", draft, error);
+    let conn = open::foreign_writer(draft)?;
     // A board that cannot be read has no counters to respect.
     let former = open::foreign(path).ok();
     for table in ["task_runs", "task_events", "task_comments", "task_attachments", "holds"] {

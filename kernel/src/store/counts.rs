@@ -1,5 +1,5 @@
-//! Derived tables that triggers maintain: numbers of tasks, and the first ready task of each line. With them, a count
-//! costs the same for any number of tasks.
+//! Derived tables that triggers maintain: numbers of tasks, and the first ready task of each line. With them, the cost
+//! of a count does not depend on the number of tasks.
 
 use rusqlite::{Connection, Row, ToSql, params_from_iter};
 
@@ -22,7 +22,7 @@ const HEADS: &str = "SELECT tenant, assignee, line, priority, created_at, id FRO
 pub(super) const DERIVED: [&str; 3] = ["task_counts", "tenant_counts", "line_heads"];
 
 impl Tx<'_> {
-    /// Returns the number of ready tasks.
+    /// Returns the number of ready tasks with an assignee.
     pub(crate) fn count_ready(&self) -> Result<u64, Error> {
         let sql = "SELECT ifnull(sum(tasks), 0) FROM task_counts WHERE status = 'ready' AND assignee <> ''";
         self.conn
@@ -30,8 +30,8 @@ impl Tx<'_> {
             .map(|count: i64| u64::try_from(count).unwrap_or_default())
     }
 
-    /// Returns the number of tasks in each status, of all or of one tenant and assignee. For a tenant, reads all its
-    /// tasks.
+    /// Returns the number of tasks in each status, optionally of one tenant or assignee only. For a tenant, this reads
+    /// all tasks of the tenant.
     pub(crate) fn count_by_status(
         &self,
         tenant: Option<&Tenant>,
@@ -52,7 +52,7 @@ impl Tx<'_> {
         self.conn.list("count tasks by status", sql, params_from_iter(of), read)
     }
 
-    /// Returns the first tenants with tasks whose names begin with a text, in their order.
+    /// Returns the first tenants with tasks whose names begin with a text, ordered by name.
     pub(crate) fn tenants_from(&self, beginning: &str, limit: u32) -> Result<Vec<String>, Error> {
         let sql = "SELECT tenant FROM tenant_counts WHERE tenant >= ?1 AND substr(tenant, 1, length(?1)) = ?1 \
                    AND tenant <> '' AND entries > 0 ORDER BY tenant LIMIT ?2";
@@ -60,7 +60,7 @@ impl Tx<'_> {
     }
 
     /// Returns the number of tasks by assignee and status, for at most `names` assignees after a given name. For a
-    /// tenant, reads all its tasks.
+    /// tenant, this reads all tasks of the tenant.
     pub(crate) fn count_by_assignee(
         &self,
         tenant: Option<&Tenant>,
@@ -87,7 +87,7 @@ impl Tx<'_> {
     }
 }
 
-/// Returns the number of derived rows that differ from the tasks. Reads all tasks.
+/// Returns the number of counters and of first ready tasks that differ from the tasks. Reads all tasks.
 pub(crate) fn wrong(conn: &Connection) -> rusqlite::Result<i64> {
     let counted = "SELECT assignee, status, tasks FROM task_counts WHERE tasks <> 0";
     let heads = "SELECT tenant, assignee, line, priority, created_at, task FROM line_heads";
@@ -100,7 +100,7 @@ pub(crate) fn wrong(conn: &Connection) -> rusqlite::Result<i64> {
     conn.query_row(&format!("SELECT {counts} + {heads}"), [], |row| row.get(0))
 }
 
-/// Computes the derived tables anew.
+/// Computes the counters and the first ready tasks of the lines anew. Another module computes the use of tenants.
 pub(super) fn recount(conn: &Connection) -> rusqlite::Result<()> {
     conn.execute("DELETE FROM task_counts", [])?;
     conn.execute(&format!("INSERT INTO task_counts (assignee, status, tasks) {COUNTED}"), [])?;

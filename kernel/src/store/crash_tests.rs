@@ -41,7 +41,7 @@ const HISTORY: [&[Write]; 14] = [
             let at_work = crate::AtWork::TakeBack;
             board.link(&id(board, "gated"), &id(board, "child"), at_work, &alice()).map(|_| json!(null))
         },
-        |board, _| said(board.comment(&id(board, "parent"), "a word", None, &alice())),
+        |board, _| to_json(board.comment(&id(board, "parent"), "a word", None, &alice())),
     ],
     &[begin_parent],
     &[
@@ -50,40 +50,45 @@ const HISTORY: [&[Write]; 14] = [
             board.record_workspace(open(board, "parent"), &place).map(|()| json!(null))
         },
         |board, _| board.record_spawned(open(board, "parent"), 77, &json!({ "uid": 1 })).map(|_| json!(null)),
-        |board, _| said(board.heartbeat(&id(board, "parent"), Some("half"), &bob(board, "parent"))),
+        |board, _| to_json(board.heartbeat(&id(board, "parent"), Some("half"), &bob(board, "parent"))),
     ],
     &[|board, _| {
         let handoff = Handoff { summary: Some("found it".to_owned()), ..Handoff::default() };
-        said(board.complete(&id(board, "parent"), handoff, None, &bob(board, "parent")))
+        to_json(board.complete(&id(board, "parent"), handoff, None, &bob(board, "parent")))
     }],
     &[|board, _| end(board, "parent", EndCause::Exited { code: 0 })],
     &[
         |board, _| board.unlink(&id(board, "gated"), &id(board, "child"), &alice()).map(|()| json!(null)),
-        |board, _| said(board.approve(&id(board, "gated"), None, None, &Actor::person("carol"))),
+        |board, _| to_json(board.approve(&id(board, "gated"), None, None, &Actor::person("carol"))),
         |board, number| begin(board, "child", number),
     ],
     &[
         |board, _| end(board, "child", EndCause::Exited { code: 1 }),
         |board, _| {
-            said(
+            to_json(
                 board
                     .claim(&id(board, "gated"), &crate::ClaimTerms::lasting(Duration::from_mins(5)), &alice())
                     .map(|claimed| claimed.run.id),
             )
         },
-        |board, _| said(board.reclaim(&id(board, "gated"), Some("mine"), &alice())),
+        |board, _| to_json(board.reclaim(&id(board, "gated"), Some("mine"), &alice())),
     ],
     &[
         |board, _| {
             let kind = BlockKind::NeedsInput;
-            said(board.block(&id(board, "gated"), Blocking { kind, ..Blocking::default() }, None, &alice()))
+            to_json(board.block(
+                &id(board, "gated"),
+                Blocking { kind, ..Blocking::default() },
+                None,
+                &alice(),
+            ))
         },
-        |board, _| said(board.answer(&id(board, "gated"), "yes", &alice())),
+        |board, _| to_json(board.answer(&id(board, "gated"), "yes", &alice())),
         |board, number| begin(board, "gated", number),
     ],
     &[
         |board, _| {
-            said(board.request_review(
+            to_json(board.request_review(
                 &id(board, "gated"),
                 Handoff::default(),
                 None,
@@ -92,22 +97,24 @@ const HISTORY: [&[Write]; 14] = [
             ))
         },
         |board, _| end(board, "gated", EndCause::Exited { code: 0 }),
-        |board, _| said(board.request_changes(&id(board, "gated"), "not yet", None, &Actor::person("carol"))),
+        |board, _| {
+            to_json(board.request_changes(&id(board, "gated"), "not yet", None, &Actor::person("carol")))
+        },
     ],
     &[
         |board, _| {
             let at = board.now().after(Duration::from_secs(1));
-            said(board.schedule(&id(board, "gated"), at, None, &alice()))
+            to_json(board.schedule(&id(board, "gated"), at, None, &alice()))
         },
-        |board, _| said(board.promote(&id(board, "gated"), None, Force::No, &alice())),
-        |board, _| said(board.move_task(&id(board, "gated"), Destination::Triage, &alice())),
+        |board, _| to_json(board.promote(&id(board, "gated"), None, Force::No, &alice())),
+        |board, _| to_json(board.move_task(&id(board, "gated"), Destination::Triage, &alice())),
     ],
     &[
-        |board, _| said(board.wake_due()),
-        |board, _| said(board.assign(&id(board, "gated"), Some("eve".parse().unwrap()), &alice())),
+        |board, _| to_json(board.wake_due()),
+        |board, _| to_json(board.assign(&id(board, "gated"), Some("eve".parse().unwrap()), &alice())),
         |board, _| {
             let edit = Edit { body: Some("more to read".to_owned()), ..Edit::default() };
-            said(board.edit(&id(board, "child"), &edit, &alice()))
+            to_json(board.edit(&id(board, "child"), &edit, &alice()))
         },
     ],
     &[
@@ -119,14 +126,14 @@ const HISTORY: [&[Write]; 14] = [
                 content_type: None,
                 size: 7,
             };
-            said(board.attach(&id(board, "parent"), &file, &alice()))
+            to_json(board.attach(&id(board, "parent"), &file, &alice()))
         },
-        |board, _| said(board.archive(&id(board, "parent"), Detach::Refuse, &alice())),
-        |board, _| said(board.allocate_uid(&id(board, "child"), 70_000, 70_009)),
+        |board, _| to_json(board.archive(&id(board, "parent"), Detach::Refuse, &alice())),
+        |board, _| to_json(board.allocate_uid(&id(board, "child"), 70_000, 70_009)),
     ],
     &[
-        |board, _| said(board.delete(&id(board, "parent"), &alice())),
-        |board, _| said(board.forget_requests(board.now())),
+        |board, _| to_json(board.delete(&id(board, "parent"), &alice())),
+        |board, _| to_json(board.forget_requests(board.now())),
         |board, _| create(board, "last", &["child"], |_| {}),
     ],
 ];
@@ -140,7 +147,7 @@ fn create(
     let parents = parents.iter().map(|title| id(board, title)).collect();
     let mut new = NewTask { parents, ..titled(title) };
     change(&mut new);
-    said(board.create(new, &alice()).map(|created| created.task))
+    to_json(board.create(new, &alice()).map(|created| created.task))
 }
 
 fn begin_parent(board: &mut Board<'_>, number: u8) -> Result<Value, Error> {
@@ -151,7 +158,7 @@ fn begin_parent(board: &mut Board<'_>, number: u8) -> Result<Value, Error> {
 
 fn begin(board: &mut Board<'_>, title: &str, number: u8) -> Result<Value, Error> {
     let start = Start { token_hash: [number; 32], ..start(&ManualClock::default()) };
-    said(board.start_run(&id(board, title), start))
+    to_json(board.start_run(&id(board, title), start))
 }
 
 fn end(board: &mut Board<'_>, title: &str, cause: EndCause) -> Result<Value, Error> {
@@ -161,7 +168,7 @@ fn end(board: &mut Board<'_>, title: &str, cause: EndCause) -> Result<Value, Err
 }
 
 /// Returns the result of a write, as the reply of its request.
-fn said<T: std::fmt::Debug>(result: Result<T, Error>) -> Result<Value, Error> {
+fn to_json<T: std::fmt::Debug>(result: Result<T, Error>) -> Result<Value, Error> {
     result.map(|value| json!(format!("{value:?}")))
 }
 
@@ -206,11 +213,16 @@ fn options(group: usize, fail_point: FailPoints) -> (Arc<ManualClock>, WriterOpt
 }
 
 fn request(group: usize, at: usize) -> Request {
-    Request::new(Caller::of(&alice()), "write", format!("group-{group}-{at}").parse().unwrap(), b"{}")
+    Request::new(Caller::for_actor(&alice()), "write", format!("group-{group}-{at}").parse().unwrap(), b"{}")
 }
 
 /// Performs a group as one transaction. `armed` is called before it, `told` with each reply.
-fn perform(writer: &Writer, group: usize, armed: impl FnOnce() + Send + 'static, told: fn(usize, &Value)) {
+fn perform(
+    writer: &Writer,
+    group: usize,
+    armed: impl FnOnce() + Send + 'static,
+    on_reply: fn(usize, &Value),
+) {
     let (running, has_started) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
     writer.submit(
@@ -232,7 +244,7 @@ fn perform(writer: &Writer, group: usize, armed: impl FnOnce() + Send + 'static,
             request(group, at),
             move |board| write(board, number),
             move |result| {
-                told(at, &result.unwrap_or_else(|error| panic!("{group}.{at}: {error}")));
+                on_reply(at, &result.unwrap_or_else(|error| panic!("{group}.{at}: {error}")));
                 acknowledge.send(()).unwrap();
             },
         );
@@ -267,7 +279,7 @@ enum Death {
 }
 
 impl Death {
-    fn of(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         match text {
             "committed" => Death::Committed,
             "through" => Death::Through,
@@ -293,7 +305,7 @@ const TOLD: &str = "told";
 fn a_process_that_dies() {
     let Ok(text) = env::var(VARIABLE) else { return };
     let [dir, group, death]: [&str; 3] = text.split(' ').collect::<Vec<_>>().try_into().unwrap();
-    let (group, death) = (group.parse().unwrap(), Death::of(death));
+    let (group, death) = (group.parse().unwrap(), Death::parse(death));
     env::set_current_dir(dir).unwrap();
     // The job that holds up the group commits first.
     let armed = Arc::new(AtomicBool::new(false));
@@ -337,8 +349,8 @@ fn run(dir: &Path, group: usize, death: Death) -> Vec<String> {
         .unwrap();
     let said = || String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.signal(), Some(9), "{group} {death:?}: {}", said());
-    let told = fs::read_to_string(dir.join(TOLD)).unwrap_or_default();
-    told.lines().map(str::to_owned).collect()
+    let printed_ids = fs::read_to_string(dir.join(TOLD)).unwrap_or_default();
+    printed_ids.lines().map(str::to_owned).collect()
 }
 
 /// Group with the board before and after it, and its replies.
@@ -358,7 +370,7 @@ fn state(dir: &Path, group: usize) -> String {
 }
 
 /// Examines the board that a process has left, and repeats its requests.
-fn look(group: &Group, death: Death, dir: TempDir, told: &[String]) {
+fn look(group: &Group, death: Death, dir: TempDir, printed_ids: &[String]) {
     let at = format!("group {} {death:?}", group.number);
     let (clock, options) = options(group.number, FailPoints::default());
     let bench = Bench::over(dir, clock, options);
@@ -367,11 +379,11 @@ fn look(group: &Group, death: Death, dir: TempDir, told: &[String]) {
     let found = bench.dump();
     let whole = found == group.state_after;
     assert!(whole || found == group.state_before, "{at}: in part:\n{found}\n{}", group.state_after);
-    assert!(whole || told.is_empty(), "{at}: acknowledged and lost: {told:?}");
+    assert!(whole || printed_ids.is_empty(), "{at}: acknowledged and lost: {printed_ids:?}");
     match death {
         Death::Statement(_) => {}
-        Death::Committed => assert!(whole && told.is_empty(), "{at}"),
-        Death::Through => assert_eq!(told, group.replies, "{at}"),
+        Death::Committed => assert!(whole && printed_ids.is_empty(), "{at}"),
+        Death::Through => assert_eq!(printed_ids, group.replies, "{at}"),
     }
     // An uncommitted request is done now for the first time. A committed request must not be done twice.
     let replies = replies(&bench, group.number);
@@ -421,9 +433,9 @@ fn a_process_that_dies_before_any_statement_leaves_each_write_whole_or_not_at_al
         while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
             let die = |death: Death| {
                 let dir = copy(group.before.path());
-                let told = run(dir.path(), group.number, death);
-                look(group, death, dir, &told);
-                told.len()
+                let printed_ids = run(dir.path(), group.number, death);
+                look(group, death, dir, &printed_ids);
+                printed_ids.len()
             };
             die(Death::Committed);
             for number in 0.. {

@@ -1,4 +1,5 @@
-//! Creates a board: complete under a draft name first, then linked into place, then recorded in the marker.
+//! Creates a board: builds the whole database under a draft name, links it to its path, then writes the marker that a
+//! board has existed there.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -7,7 +8,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::files::{draft_beside, with_end};
+use super::files::{draft_path, with_end};
 use super::open::{early_reader, look, prepare};
 use super::open_error::{OpenError, sqlite, unreadable};
 use super::{identity, marker, migrate};
@@ -34,9 +35,9 @@ pub fn create_board(
     let mut bytes = [0; 16];
     entropy.fill(&mut bytes);
     let id = BoardId(uuid::Builder::from_random_bytes(bytes).into_uuid());
-    let draft = draft_beside(path);
+    let draft = draft_path(path);
     let made = build(&draft, id, name, clock.now()).and_then(|()| {
-        // A link, not a rename: it never replaces a board that another process has just created.
+        // Unlike rename(2), link(2) fails if another process has just created the board.
         fs::hard_link(&draft, path).map_err(|source| {
             if source.kind() == io::ErrorKind::AlreadyExists {
                 OpenError::Exists { path: path.to_owned() }
@@ -48,6 +49,7 @@ pub fn create_board(
     let cleared = clear(&draft);
     made?;
     cleared?;
+    // A crash before this line leaves a board without a marker; `ensure_board` then writes it.
     marker::write(path, id, Some(name))?;
     Ok(id)
 }
@@ -55,7 +57,7 @@ pub fn create_board(
 /// Returns the board at `path`, and creates it if none ever existed there.
 ///
 /// # Errors
-/// Any fault of a board that has existed. Such a board is never replaced.
+/// The board has existed and is missing or unusable. Such a board is never replaced.
 pub fn ensure_board(
     path: &Path,
     name: &BoardName,
@@ -68,6 +70,7 @@ pub fn ensure_board(
             if marker::read(&marker::path(path))?.is_some() {
                 return Err(OpenError::Missing { path: missing });
             }
+            // Another process may have created the board since the look.
             match create_board(path, name, clock, entropy) {
                 Err(OpenError::Exists { .. }) => existing(path),
                 other => other,
@@ -88,7 +91,7 @@ fn existing(path: &Path) -> Result<BoardId, OpenError> {
     Ok(id)
 }
 
-/// Removes the draft and the files that belong to it.
+/// Removes the draft, and the journal, log and index that `SQLite` has made beside it.
 pub(crate) fn clear(draft: &Path) -> Result<(), OpenError> {
     for end in ["", "-wal", "-shm", "-journal"] {
         let leftover = with_end(draft, end);
@@ -102,8 +105,8 @@ pub(crate) fn clear(draft: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Creates an empty file for a database. The mode is set before `SQLite` opens the file, and its log and index inherit
-/// it.
+/// Creates an empty file for a database, with mode 0600. `SQLite` gives the mode of the database to the log and the
+/// index beside it.
 pub(super) fn reserve(draft: &Path) -> Result<(), OpenError> {
     OpenOptions::new()
         .write(true)

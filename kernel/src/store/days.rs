@@ -66,9 +66,9 @@ impl Tx<'_> {
     /// Returns the use of a payer on a day.
     pub(crate) fn day_of(&self, payer: &Payer, day: &str) -> Result<DayUse, Error> {
         let sql = format!("SELECT {COLUMNS} FROM day_usage WHERE scope = ?1 AND name = ?2 AND day = ?3");
-        let found =
+        let stored_day =
             self.conn.find("read what was used", &sql, params![payer.scope, payer.name, day], read)?;
-        Ok(found.unwrap_or_else(|| DayUse {
+        Ok(stored_day.unwrap_or_else(|| DayUse {
             payer: payer.clone(),
             day: day.to_owned(),
             consumed: Consumed::default(),

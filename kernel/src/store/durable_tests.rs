@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::testing::{Bench, alice, titled};
 use crate::{
-    Depth, Existing, NewTask, OpenError, Readers, Repair, RunId, Timestamp, Writer, WriterOptions,
-    backup_board, check_board, repair_board, require_whole, restore_board,
+    Depth, Existing, NewTask, OpenError, Readers, Repair, RestoreTerms, RunId, Timestamp, UnfitRows, Writer,
+    WriterOptions, backup_board, check_board, repair_board, require_whole, restore_board,
 };
 
 const NOW: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
@@ -79,7 +79,7 @@ fn a_restored_board_is_the_backup_and_never_gives_out_a_run_number_again() {
     bench.create(titled("after the backup"));
     let (_directory, path) = close(bench);
 
-    let restored = restore_board(&path, &to, RunId(41), NOW, &|_| ()).unwrap();
+    let restored = restore_board(&path, &to, &terms(41), &|_| ()).unwrap();
 
     assert_eq!(titles(&path), ["work"]);
     let replaced = restored.replaced.unwrap();
@@ -118,7 +118,7 @@ fn at_no_moment_of_a_restore_is_the_place_of_a_board_empty() {
         seen.borrow_mut().push((point, titles(&file).len()));
     };
 
-    let restored = restore_board(&path, &to, RunId(0), NOW, &look).unwrap();
+    let restored = restore_board(&path, &to, &terms(0), &look).unwrap();
 
     let expected = [("restore-copied", 2), ("restore-files", 2), ("restore-kept", 2), ("restore-placed", 1)];
     assert_eq!(*seen.borrow(), expected);
@@ -129,7 +129,7 @@ fn at_no_moment_of_a_restore_is_the_place_of_a_board_empty() {
 fn a_file_of_a_backup_that_was_altered_in_it_is_not_stored() {
     let bench = Bench::new();
     let task = bench.ready();
-    let stored = crate::Blobs::beside(&bench.path).store(&mut &b"abc"[..]).unwrap();
+    let stored = crate::Blobs::of_board(&bench.path).store(&mut &b"abc"[..]).unwrap();
     let file = crate::NewAttachment {
         filename: "a".to_owned(),
         content_type: None,
@@ -147,16 +147,16 @@ fn a_file_of_a_backup_that_was_altered_in_it_is_not_stored() {
         drop(conn);
         let other = tempfile::tempdir().unwrap();
         let path = other.path().join("board.db");
-        let restored = restore_board(&path, &to, RunId(0), NOW, &|_| ()).unwrap();
+        let restored = restore_board(&path, &to, &terms(0), &|_| ()).unwrap();
         assert_eq!(restored.details.as_deref(), Some("{}"));
-        assert_eq!(crate::Blobs::beside(&path).examine(&stored.digest).unwrap(), flaw, "{change}");
+        assert_eq!(crate::Blobs::of_board(&path).examine(&stored.digest).unwrap(), flaw, "{change}");
     }
     // A backup from before backups had files.
     let conn = rusqlite::Connection::open(&to).unwrap();
     conn.execute_batch("DROP TABLE bundled_files; DROP TABLE bundled_details").unwrap();
     drop(conn);
     let other = tempfile::tempdir().unwrap();
-    let restored = restore_board(&other.path().join("board.db"), &to, RunId(0), NOW, &|_| ()).unwrap();
+    let restored = restore_board(&other.path().join("board.db"), &to, &terms(0), &|_| ()).unwrap();
     assert_eq!(restored.details, None);
 }
 
@@ -170,7 +170,7 @@ fn a_restore_of_something_else_leaves_the_board_alone() {
     let before = fs::read(&path).unwrap();
 
     for (from, text) in [(bad.clone(), "damaged"), (bad.with_file_name("none.db"), "missing")] {
-        let error = restore_board(&path, &from, RunId(0), NOW, &|_| ()).unwrap_err();
+        let error = restore_board(&path, &from, &terms(0), &|_| ()).unwrap_err();
         assert!(error.to_string().contains(text), "{error}");
     }
 
@@ -201,7 +201,7 @@ fn a_backup_with_an_object_of_another_maker_is_refused_at_once_and_the_board_sta
     let before = fs::read(&path).unwrap();
 
     for (copy, named) in copies.iter().zip(["trigger `wide`", "view `spend`", "view `bundled_files`"]) {
-        let error = restore_board(&path, copy, RunId(0), NOW, &|_| ()).unwrap_err();
+        let error = restore_board(&path, copy, &terms(0), &|_| ()).unwrap_err();
         assert!(
             matches!(&error, OpenError::Foreign { difference, .. } if difference.contains(named)),
             "{error}"
@@ -209,6 +209,82 @@ fn a_backup_with_an_object_of_another_maker_is_refused_at_once_and_the_board_sta
     }
 
     assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+/// Conditions of a restoration beside runs with numbers up to this one.
+fn terms(runs: i64) -> RestoreTerms<'static> {
+    RestoreTerms { runs: RunId(runs), now: NOW, workspace: &|_| None, unfit: UnfitRows::Refused }
+}
+
+/// Changes of rows that the schema allows, each with a part of its report.
+const UNFIT: [(&str, &str); 9] = [
+    ("UPDATE tasks SET created_at = -1", "created_at is no time of the years 1970 to 9999"),
+    ("UPDATE tasks SET not_before = 253402300800000000", "not_before is no time"),
+    ("UPDATE task_events SET task_id = '../x'", "task_id is no id of a task"),
+    ("UPDATE task_runs SET nonce = '='", "nonce is no random mark"),
+    ("UPDATE tasks SET workspace = '='", "no such workspace"),
+    ("UPDATE tasks SET skills = '{}'", "tasks t_"),
+    ("UPDATE tasks SET assignee = '../x'", "tasks t_"),
+    ("UPDATE sqlite_sequence SET seq = 'x' WHERE name = 'task_events'", "seq is no key of a row"),
+    ("INSERT INTO plugin_cursors (plugin, event_id) VALUES ('../p', 1)", "plugin_cursors ../p"),
+];
+
+#[test]
+fn a_backup_with_rows_that_no_board_has_is_refused_with_their_names_and_the_board_stays() {
+    let bench = Bench::new();
+    let task = bench.ready();
+    bench.start(&task);
+    let copies = UNFIT.iter().enumerate().map(|(at, (change, _))| {
+        let to = bench.directory.path().join(format!("copy-{at}.db"));
+        backup_board(&bench.path, &to, Existing::Keep, "{}").unwrap();
+        rusqlite::Connection::open(&to).unwrap().execute_batch(change).unwrap();
+        to
+    });
+    let copies: Vec<_> = copies.collect();
+    let (_directory, path) = close(bench);
+    let before = fs::read(&path).unwrap();
+    let rule = |text: &str| (text != "scratch").then(|| "no such workspace".to_owned());
+
+    for ((change, named), copy) in UNFIT.iter().zip(&copies) {
+        let error =
+            restore_board(&path, copy, &RestoreTerms { workspace: &rule, ..terms(0) }, &|_| ()).unwrap_err();
+        assert!(
+            matches!(&error, OpenError::Unfit { rows, .. } if rows.iter().any(|row| row.contains(named))),
+            "{change}: {error}"
+        );
+        assert!(!crate::unfit_rows(copy, &rule).unwrap().is_empty(), "{change}");
+    }
+
+    assert_eq!(fs::read(&path).unwrap(), before);
+    assert_eq!(crate::unfit_rows(&path, &rule).unwrap(), Vec::<String>::new());
+    let kept = RestoreTerms { workspace: &rule, unfit: UnfitRows::Kept, ..terms(0) };
+    let restored = restore_board(&path, &copies[0], &kept, &|_| ()).unwrap();
+    assert!(restored.unfit.iter().any(|row| row.contains(UNFIT[0].1)), "{:?}", restored.unfit);
+}
+
+#[test]
+fn a_backup_with_a_number_that_is_text_is_refused() {
+    let bench = Bench::new();
+    bench.ready();
+    let to = bench.directory.path().join("copy.db");
+    backup_board(&bench.path, &to, Existing::Keep, "{}").unwrap();
+    let define = |text: &str| {
+        format!(
+            "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = {text} WHERE name = 'tasks'; \
+             PRAGMA writable_schema = RESET;"
+        )
+    };
+    let loose = define("replace(sql, ') STRICT', ')')");
+    let strict = define("sql || ' STRICT'");
+    for change in [&loose, "UPDATE tasks SET priority = 'high'", &strict] {
+        let conn = rusqlite::Connection::open(&to).unwrap();
+        conn.execute_batch(change).unwrap();
+    }
+    let (_directory, path) = close(bench);
+
+    let error = restore_board(&path, &to, &terms(0), &|_| ()).unwrap_err();
+
+    assert!(error.to_string().contains("tasks.priority"), "{error}");
 }
 
 #[test]
@@ -236,7 +312,7 @@ fn a_missing_board_is_restored_too() {
     let (_directory, path) = close(bench);
     fs::remove_file(&path).unwrap();
 
-    let restored = restore_board(&path, &to, RunId(0), NOW, &|_| ()).unwrap();
+    let restored = restore_board(&path, &to, &terms(0), &|_| ()).unwrap();
 
     assert_eq!(restored.replaced, None);
     assert_eq!(titles(&path), ["work"]);

@@ -14,7 +14,7 @@ use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::filter::{EventFilter, Excerpt};
 use crate::model::id::{EventId, RunId, TaskId, Tenant};
-use crate::model::limits::Room;
+use crate::model::limits::ReplyCapacity;
 use crate::model::note::Event;
 use crate::model::state::Change;
 
@@ -97,7 +97,7 @@ impl Tx<'_> {
         Ok(part)
     }
 
-    /// True if any event has this kind. Reads the whole log if none has.
+    /// Returns true if any event has this kind. Reads the whole log if none has.
     pub(crate) fn has_events_of(&self, kind: &str) -> Result<bool, Error> {
         let sql = "SELECT EXISTS (SELECT 1 FROM task_events WHERE kind = ?1)";
         self.conn.value("look for a kind of events", sql, [kind])
@@ -157,10 +157,10 @@ impl Tx<'_> {
 
 /// Reads as many events as a list may have. Events beyond the space are not read.
 fn some(rows: &mut Rows<'_>, filter: &EventFilter) -> rusqlite::Result<Excerpt<Event>> {
-    let (mut events, mut room) = (Vec::new(), Room::new(filter.bytes));
+    let (mut events, mut capacity) = (Vec::new(), ReplyCapacity::new(filter.bytes));
     let limit = usize::try_from(filter.limit).unwrap_or(usize::MAX);
     while let Some(row) = rows.next()? {
-        let fits = room.take(usize::try_from(row.get::<_, i64>("size")?).unwrap_or(usize::MAX));
+        let fits = capacity.take(usize::try_from(row.get::<_, i64>("size")?).unwrap_or(usize::MAX));
         if events.len() >= limit || !(fits || events.is_empty()) {
             return Ok(Excerpt { rows: events, more: true });
         }

@@ -57,14 +57,14 @@ pub(crate) fn with_end(path: &Path, end: &str) -> PathBuf {
 }
 
 /// Returns a draft name beside a file that the draft will replace.
-pub(crate) fn draft_beside(path: &Path) -> PathBuf {
+pub(crate) fn draft_path(path: &Path) -> PathBuf {
     with_end(path, &format!(".new-{}", uuid::Uuid::new_v4().simple()))
 }
 
 /// Writes a small file atomically: it has the old or the new content, even after a power loss, and only its owner can
 /// read it. Several processes may write the same file at once; the last writer wins.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    let draft = draft_beside(path);
+    let draft = draft_path(path);
     let written = OpenOptions::new()
         .write(true)
         .create_new(true)

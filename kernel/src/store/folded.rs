@@ -1,4 +1,5 @@
-//! Start of the log, and the state of each task there.
+//! Start of the event log, and the state of each task at this start. Old events are folded: their effects are kept as
+//! states, and the events are removed.
 
 use rusqlite::{Row, params};
 
@@ -53,7 +54,7 @@ impl Tx<'_> {
             .map(Option::flatten)
     }
 
-    /// Stores the state of a task; none for a deleted task.
+    /// Stores the state of a task at the start of the log; with none, removes it, because the task was deleted.
     pub(crate) fn store_folded_state(&self, task: &TaskId, state: Option<State>) -> Result<(), Error> {
         let step = "store a folded state";
         match state {
@@ -80,7 +81,7 @@ impl Tx<'_> {
     }
 
     /// Returns the oldest events from before a time, at most `limit`. The first younger event ends the list, even if
-    /// later events have older times: a clock may have been set back.
+    /// later events have older times, as after the clock was set back: only a prefix of the log can be folded.
     pub(crate) fn oldest_events(&self, before: Timestamp, limit: u32) -> Result<Vec<Old>, Error> {
         self.conn.with(
             "read the oldest events",
@@ -108,7 +109,8 @@ impl Tx<'_> {
         )
     }
 
-    /// Returns the number of events before a time and their bytes, as repeated calls of `oldest_events` would find them.
+    /// Returns the number and the total size of the events before a time that repeated calls of `oldest_events` would
+    /// return.
     pub(crate) fn count_events_before(&self, before: Timestamp) -> Result<(u64, u64), Error> {
         self.conn.fetch("count the oldest events", "SELECT count(*) AS events, \
            ifnull(sum(ifnull(length(task_id), 0) + length(kind) + ifnull(length(payload), 0) + ifnull(length(change), 0)), 0) AS bytes \

@@ -61,10 +61,10 @@ fn read_table(conn: &Connection, table: &str) -> rusqlite::Result<Vec<ForeignRow
     let names = columns(conn, table)?;
     let mut statement = conn.prepare(&format!("SELECT * FROM \"{table}\" ORDER BY rowid"))?;
     let mut rows = statement.query([])?;
-    let mut found = Vec::new();
+    let mut matching_rows = Vec::new();
     while let Some(row) = rows.next()? {
         let cells = names.iter().enumerate().map(|(at, name)| Ok((name.clone(), row.get_ref(at)?.into())));
-        found.push(cells.collect::<rusqlite::Result<_>>()?);
+        matching_rows.push(cells.collect::<rusqlite::Result<_>>()?);
     }
-    Ok(found)
+    Ok(matching_rows)
 }

@@ -11,7 +11,7 @@ use crate::model::clock_set::ClockSet;
 use crate::model::error::Error;
 use crate::model::id::TaskId;
 
-/// Task that waits for a time, with the moment from which the wait was counted.
+/// Task that waits for a time in the future.
 #[derive(Debug)]
 pub(crate) struct FutureTask {
     pub(crate) id: TaskId,
@@ -19,12 +19,13 @@ pub(crate) struct FutureTask {
     /// Moment from which the wait was counted, if that moment lies in the future: the end of the task's latest run, or
     /// the tick of its schedule.
     pub(crate) counted_from: Option<Timestamp>,
-    /// True if the task was created or changed in the future.
+    /// True if the stored time of the task's last change lies in the future.
     pub(crate) is_changed_ahead: bool,
 }
 
 impl Tx<'_> {
-    /// Returns the tasks that wait for a time, apart from pauses on the clock of this boot.
+    /// Returns the tasks that wait for a time, except for pauses on the clock of this boot, which a set clock does not
+    /// affect.
     pub(crate) fn waiting_for_a_time(&self, now: Timestamp, boot_id: &str) -> Result<Vec<FutureTask>, Error> {
         let sql = format!(
             "SELECT id, not_before, updated_at > ?1 AS ahead, coalesce(\
@@ -54,8 +55,8 @@ impl Tx<'_> {
         )
     }
 
-    /// Lets messages and events of plugins whose next try was computed in the future be tried at once. Returns their
-    /// number.
+    /// Makes messages and events of plugins due now if their next try was computed while the clock was ahead. Returns
+    /// their number.
     pub(crate) fn recall_tries(&self, now: Timestamp) -> Result<usize, Error> {
         let mut recalled = 0;
         for sql in [
@@ -67,8 +68,8 @@ impl Tx<'_> {
         Ok(recalled)
     }
 
-    /// Brings times from which an age or an order is computed back to a time, where they lie after it. Tasks keep their
-    /// order.
+    /// Sets the stored times from which an age or an order is computed to `now`, if they lie after it. The creation
+    /// times of tasks are shifted by the same amount instead, so that the tasks keep their order.
     pub(crate) fn recall_ages(&self, now: Timestamp) -> Result<(), Error> {
         let newest: Option<Timestamp> = self.conn.value(
             "read the newest task",
@@ -103,7 +104,7 @@ impl Tx<'_> {
     pub(crate) fn clock_set(&self) -> Result<Option<ClockSet>, Error> {
         let text: Option<String> =
             self.conn.value("read the correction", "SELECT clock_set FROM meta WHERE only = 1", [])?;
-        // A record of another release may differ.
+        // The record of another release may have another form, and is ignored.
         Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }
 }

@@ -4,6 +4,7 @@ use rusqlite::{Row, params};
 
 use super::statement::Statement as _;
 use super::tx::Tx;
+use super::unread::unread;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::hold::{Hold, HoldOn, NewHold, Within};
@@ -60,9 +61,8 @@ impl Tx<'_> {
         self.conn.list("list holds", &sql, [], read)
     }
 
-    /// Reads every hold, to find a value that no reader expects.
-    pub(crate) fn read_all_holds(&self) -> Result<(), Error> {
-        self.conn.scan("read all holds", &format!("SELECT {COLUMNS} FROM holds"), [], read, |_| Ok(()))
+    pub(super) fn unread_holds(&self) -> Result<Vec<String>, Error> {
+        unread(self.conn, "holds", &format!("SELECT {COLUMNS} FROM holds"), read)
     }
 
     /// Places a hold, or renews the hold of the same kind on the same target.

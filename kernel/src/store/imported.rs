@@ -69,7 +69,7 @@ impl Tx<'_> {
         )
     }
 
-    /// True if a task or one of its runs is assigned to this name.
+    /// Returns true if a task or one of its runs is assigned to this name.
     pub(crate) fn has_worker(&self, task: &TaskId, name: &str) -> Result<bool, Error> {
         self.conn.value(
             "look for the author",

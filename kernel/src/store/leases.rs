@@ -1,4 +1,4 @@
-//! Leases of external claims: their expiry and renewal.
+//! Queries for the leases of claims by hand: their expiry and renewal.
 
 use std::time::Duration;
 
@@ -13,10 +13,11 @@ use crate::model::error::Error;
 use crate::model::id::RunId;
 use crate::model::run::Run;
 
-/// Condition for open external claims.
+/// Source and condition of a query for open claims by hand.
 const CLAIMS: &str = "FROM task_runs INDEXED BY task_runs_lease WHERE ended_at IS NULL AND holder = 'hand'";
 
-/// Returns a query for claims of other boots than the first parameter, as ranges of the index.
+/// Returns a query for the claims of other boots; the first parameter is the id of this boot. Three ranges of the index
+/// are read, because an index does not serve `<>`.
 fn claims_of_other_boots() -> String {
     ["boot_id IS NULL", "boot_id < ?1", "boot_id > ?1"]
         .map(|other| format!("SELECT id {CLAIMS} AND {other}"))
@@ -24,7 +25,8 @@ fn claims_of_other_boots() -> String {
 }
 
 impl Tx<'_> {
-    /// Returns the external claims that have expired: on the clock of this boot, or because they belong to another boot.
+    /// Returns the claims by hand that have expired, by id: those whose lease has ended on the clock of this boot, and
+    /// all claims of other boots.
     pub(crate) fn expired_claims(&self, boottime_us: i64, boot_id: &str) -> Result<Vec<Run>, Error> {
         let others = claims_of_other_boots();
         let rest = format!(
@@ -33,8 +35,9 @@ impl Tx<'_> {
         runs::query(self.conn, &rest, params![boot_id, boottime_us])
     }
 
-    /// Returns the expiry of the next external claim, in microseconds since boot, by the rule of
-    /// [`Self::expired_claims`]; zero for a claim of another boot. Reads a single entry of the index.
+    /// Returns the time at which the next claim by hand expires, in microseconds since boot, by the rule of
+    /// [`Self::expired_claims`]: zero if there is a claim of another boot, none if there is no claim. Reads the first
+    /// entry of each range of the index.
     pub(crate) fn next_claim_expiry(&self, boot_id: &str) -> Result<Option<i64>, Error> {
         let others = claims_of_other_boots();
         let sql = format!(
@@ -44,7 +47,8 @@ impl Tx<'_> {
         self.conn.value("read the next expiry", &sql, [boot_id])
     }
 
-    /// Renews the lease of an open run and stores the heartbeat. Returns false if the run was not open.
+    /// Stores the heartbeat of an open run and renews its lease on both clocks. A run without a lease (its `claim_ttl_us`
+    /// is NULL) gets none. Returns false if the run is not open.
     pub(crate) fn record_heartbeat(
         &self,
         id: RunId,

@@ -9,7 +9,7 @@ use crate::model::error::Error;
 use crate::model::id::TaskId;
 use crate::model::status::Status;
 
-/// Parent that is not done, with its child.
+/// Link to a parent that is not done.
 pub(crate) struct OpenParent {
     pub(crate) child: TaskId,
     pub(crate) parent: TaskId,
@@ -42,17 +42,17 @@ impl Tx<'_> {
         list(self.conn, "SELECT child_id FROM task_links WHERE parent_id = ?1 ORDER BY child_id", parent)
     }
 
-    /// True if a task has at least `count` parents.
+    /// Returns true if a task has at least `count` parents; a count of 0 is taken as 1.
     pub(crate) fn has_parents(&self, child: &TaskId, count: usize) -> Result<bool, Error> {
         has(self.conn, "SELECT 1 FROM task_links WHERE child_id = ?1 LIMIT 1 OFFSET ?2", child, count)
     }
 
-    /// True if a task has at least `count` children.
+    /// Returns true if a task has at least `count` children; a count of 0 is taken as 1.
     pub(crate) fn has_children(&self, parent: &TaskId, count: usize) -> Result<bool, Error> {
         has(self.conn, "SELECT 1 FROM task_links WHERE parent_id = ?1 LIMIT 1 OFFSET ?2", parent, count)
     }
 
-    /// Returns the parents that are not done. A task that was archived after it was done counts as done.
+    /// Returns the parents that are not done, by id. A task that was archived after it was done counts as done.
     pub(crate) fn open_parents(&self, child: &TaskId) -> Result<Vec<TaskId>, Error> {
         list(
             self.conn,
@@ -62,8 +62,8 @@ impl Tx<'_> {
         )
     }
 
-    /// Returns up to `limit` tasks: first the unfinished tasks that runs of this task have made, then the finished tasks
-    /// of its present run, each oldest first.
+    /// Returns up to `limit` tasks: first the unfinished tasks that any run of this task has made, archived ones excluded;
+    /// then the finished tasks that its open run has made. Each part is sorted oldest first.
     pub(crate) fn parts(&self, task: &TaskId, limit: usize) -> Result<Vec<TaskId>, Error> {
         self.conn.list(
             "list what the task's runs have made",
@@ -76,7 +76,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Returns the children that are neither done nor archived.
+    /// Returns the children that are neither done nor archived, by id.
     pub(crate) fn open_children(&self, parent: &TaskId) -> Result<Vec<TaskId>, Error> {
         list(
             self.conn,
@@ -86,7 +86,8 @@ impl Tx<'_> {
         )
     }
 
-    /// Calls `each` for every open parent of these children, with one query.
+    /// Calls `each` for every link of these children to a parent that is not done, sorted by child and parent. Runs one
+    /// query.
     pub(crate) fn each_open_parent(
         &self,
         children: &[&TaskId],
@@ -110,7 +111,8 @@ impl Tx<'_> {
         )
     }
 
-    /// True if `ancestor` is `task` or an ancestor of it.
+    /// Returns true if `ancestor` is `task` itself or one of its ancestors. A new link from `task` to `ancestor` would then
+    /// close a cycle.
     pub(crate) fn is_above(&self, ancestor: &TaskId, task: &TaskId) -> Result<bool, Error> {
         self.conn
             .find(
@@ -134,7 +136,7 @@ fn list(conn: &Connection, sql: &str, id: &TaskId) -> Result<Vec<TaskId>, Error>
     conn.list("read the links", sql, [id], |row| row.get(0))
 }
 
-/// Adds `count` children of the tenant `acme` to a task, with one statement.
+/// Inserts `count` tasks of the tenant `acme` in triage as children of a task, in one batch. For tests of limits.
 #[cfg(test)]
 pub(crate) fn fill(board: &std::path::Path, parent: &TaskId, count: usize) {
     Connection::open(board)

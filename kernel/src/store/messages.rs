@@ -4,6 +4,7 @@ use rusqlite::{Row, params};
 
 use super::statement::Statement as _;
 use super::tx::Tx;
+use super::unread::unread;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{RunId, TaskId};
@@ -28,9 +29,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Message> {
 }
 
 impl Tx<'_> {
-    /// Reads every message to an agent, to find a value that no reader expects.
-    pub(crate) fn read_all_messages(&self) -> Result<(), Error> {
-        self.conn.scan("read all messages to agents", MESSAGE, [], read, |_| Ok(()))
+    pub(super) fn unread_messages(&self) -> Result<Vec<String>, Error> {
+        unread(self.conn, "run_messages", MESSAGE, read)
     }
 
     /// Marks a run as taking messages.
@@ -42,7 +42,7 @@ impl Tx<'_> {
         )
     }
 
-    /// True if a run takes messages.
+    /// Returns true if a run takes messages.
     pub(crate) fn takes_messages(&self, run: RunId) -> Result<bool, Error> {
         let sql = "SELECT takes_messages FROM task_runs WHERE id = ?1";
         self.conn.value("read whether the run takes messages", sql, [run])
@@ -88,10 +88,10 @@ impl Tx<'_> {
     pub(crate) fn last_messages(&self, task: &TaskId, limit: u32) -> Result<Vec<Message>, Error> {
         let part = MESSAGE.replace(" body,", " substr(body, 1, 2000) AS body,");
         let sql = format!("{part} WHERE task_id = ?1 ORDER BY run_id DESC, number DESC LIMIT ?2");
-        let mut found: Vec<Message> =
+        let mut message_rows: Vec<Message> =
             self.conn.list("list the messages", &sql, params![task, limit], read)?;
-        found.reverse();
-        Ok(found)
+        message_rows.reverse();
+        Ok(message_rows)
     }
 
     /// Stores the new state of a message.

@@ -156,7 +156,7 @@ impl Tx<'_> {
         })
     }
 
-    /// True if no task of a mission is to be done any more.
+    /// Returns true if no task of a mission is to be done any more.
     pub(crate) fn is_mission_over(&self, name: &str) -> Result<bool, Error> {
         let sql = format!(
             "{WITH_TASKS} SELECT NOT EXISTS (SELECT 1 FROM tasks WHERE id IN (SELECT task FROM of_it) \

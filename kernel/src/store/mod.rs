@@ -62,7 +62,9 @@ mod tenant_rows;
 mod tenant_use;
 mod time_limit;
 pub(crate) mod tx;
+mod unread;
 pub(crate) mod usage;
+pub(crate) mod values;
 pub(crate) mod watched;
 
 #[cfg(test)]

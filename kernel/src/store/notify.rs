@@ -4,6 +4,7 @@ use rusqlite::{Row, params};
 
 use super::statement::Statement as _;
 use super::tx::Tx;
+use super::unread::unread;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{TaskId, Tenant};
@@ -28,7 +29,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Subscription> {
 }
 
 impl Tx<'_> {
-    /// Inserts a subscription if its key is new. Returns true if it did.
+    /// Inserts a subscription. Returns false and changes nothing if its key exists.
     pub(crate) fn insert_subscription(
         &self,
         key: &SubscriptionKey,
@@ -44,7 +45,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Updates the fields that a repeated subscription names. Other fields stay.
+    /// Replaces the user and the notifier of a subscription, each if it is given.
     pub(crate) fn update_subscription(
         &self,
         key: &SubscriptionKey,
@@ -55,14 +56,18 @@ impl Tx<'_> {
          WHERE task_id = ?1 AND platform = ?2 AND chat_id = ?3 AND thread_id = ?4", params![key.task_id, key.platform, key.chat_id, key.thread_id, user, notifier])
     }
 
+    pub(super) fn unread_subscriptions(&self) -> Result<Vec<String>, Error> {
+        unread(self.conn, "notify_subs", SUBSCRIPTION, read)
+    }
+
     pub(crate) fn find_subscription(&self, key: &SubscriptionKey) -> Result<Option<Subscription>, Error> {
         self.conn.find("read the subscription", &format!(
         "{SUBSCRIPTION} WHERE s.task_id = ?1 AND s.platform = ?2 AND s.chat_id = ?3 AND s.thread_id = ?4"
     ), params![key.task_id, key.platform, key.chat_id, key.thread_id], read)
     }
 
-    /// Returns the subscriptions that can still bring messages: to tasks that are not over, and to first tasks of
-    /// missions with such a task. Of one task or of one tenant, if given.
+    /// Returns the subscriptions that can still cause messages: to tasks that are not over, and to first tasks of missions
+    /// in which a task is not over. `task` and `tenant` limit the result.
     pub(crate) fn list_subscriptions(
         &self,
         task: Option<&TaskId>,

@@ -39,7 +39,7 @@ pub(super) fn differences(conn: &Connection, path: &Path) -> Result<Vec<String>,
     let version: i64 = conn
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .map_err(|error| sqlite("read the schema of", path, error))?;
-    let found = match objects(conn) {
+    let present = match objects(conn) {
         Ok(found) if found.len() < MOST => found,
         Ok(_) => return Ok(vec![format!("its schema has {MOST} objects or more")]),
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => {
@@ -48,7 +48,7 @@ pub(super) fn differences(conn: &Connection, path: &Path) -> Result<Vec<String>,
         Err(error) => return Err(sqlite("read the schema of", path, error)),
     };
     if version != migrate::latest() {
-        return Ok(compared(&found, &made(version, path)?));
+        return Ok(compared(&present, &made(version, path)?));
     }
     let latest = if let Some(latest) = LATEST.get() {
         latest
@@ -56,26 +56,26 @@ pub(super) fn differences(conn: &Connection, path: &Path) -> Result<Vec<String>,
         let made = made(version, path)?;
         LATEST.get_or_init(|| made)
     };
-    Ok(compared(&found, latest))
+    Ok(compared(&present, latest))
 }
 
 fn compared(found: &Objects, known: &Objects) -> Vec<String> {
-    let beside = beside();
-    let mut told = Vec::new();
+    let beside = derived_objects();
+    let mut defects = Vec::new();
     for (key, definition) in found {
         let (kind, name) = (short(&key.0), short(&key.1));
         match known.get(key).or_else(|| beside.get(key)) {
             Some(own) if own == definition => {}
             Some(_) => {
-                told.push(format!("the {kind} `{name}` is defined in another way than by this program"));
+                defects.push(format!("the {kind} `{name}` is defined in another way than by this program"));
             }
-            None => told.push(format!("the {kind} `{name}` does not belong to this program")),
+            None => defects.push(format!("the {kind} `{name}` does not belong to this program")),
         }
     }
     let missing = known.keys().filter(|key| !found.contains_key(*key));
-    told.extend(missing.map(|(kind, name)| format!("the {kind} `{name}` is missing")));
-    told.truncate(TOLD);
-    told
+    defects.extend(missing.map(|(kind, name)| format!("the {kind} `{name}` is missing")));
+    defects.truncate(TOLD);
+    defects
 }
 
 /// Returns the beginning of a name, which may have any length and any characters.
@@ -92,7 +92,7 @@ fn made(version: i64, path: &Path) -> Result<Objects, OpenError> {
 }
 
 /// Returns the objects that a file may have beside its schema: the tables of a copy, and the statistics of `SQLite`.
-fn beside() -> &'static Objects {
+fn derived_objects() -> &'static Objects {
     static BESIDE: OnceLock<Objects> = OnceLock::new();
     BESIDE.get_or_init(|| {
         let made = || {
@@ -124,7 +124,7 @@ fn text_of(value: ValueRef<'_>) -> String {
     }
 }
 
-/// Returns a definition without comments, and with one space for each gap: the comments of the migrations may change.
+/// Returns a definition without comments, and with one space for each gap: the comments of the schema may change.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
@@ -179,14 +179,14 @@ mod tests {
         conn
     }
 
-    fn told(conn: &Connection) -> Vec<String> {
+    fn defects_of(conn: &Connection) -> Vec<String> {
         differences(conn, Path::new("x")).unwrap()
     }
 
     #[test]
     fn boards_of_every_version_have_the_schema_of_that_version() {
         for version in 1..=migrate::latest() {
-            assert_eq!(told(&board(version)), Vec::<String>::new(), "{version}");
+            assert_eq!(defects_of(&board(version)), Vec::<String>::new(), "{version}");
         }
     }
 
@@ -195,7 +195,7 @@ mod tests {
         let conn = board(migrate::latest());
         conn.execute_batch(bundled::TABLES).unwrap();
         conn.execute_batch("ANALYZE").unwrap();
-        assert_eq!(told(&conn), Vec::<String>::new());
+        assert_eq!(defects_of(&conn), Vec::<String>::new());
     }
 
     #[test]
@@ -221,8 +221,8 @@ mod tests {
         ] {
             let conn = board(migrate::latest());
             conn.execute_batch(change).unwrap();
-            let told = told(&conn);
-            assert!(told.iter().any(|one| one.contains(named)), "{change}: {told:?}");
+            let defects = defects_of(&conn);
+            assert!(defects.iter().any(|one| one.contains(named)), "{change}: {defects:?}");
         }
     }
 

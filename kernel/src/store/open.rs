@@ -1,4 +1,4 @@
-//! Opens a board. Each fault of the file has an error with a hint.
+//! Opens the database of a board for writing, reading or checking. Each fault of the file has its own error with a hint.
 
 use std::io;
 use std::path::Path;
@@ -13,12 +13,13 @@ use super::{identity, marker, migrate, time_limit};
 /// Size of the smallest database that `SQLite` writes, in bytes.
 const SMALLEST: u64 = 512;
 
-/// Page cache of a writer in KiB: enough for the pages of a group of writes.
+/// Page cache of a writer, in KiB: enough for the pages of a group of writes.
 pub(super) const CACHE: i64 = 16 * 1024;
-/// Page cache in KiB of a writer that fills a whole board, whose indices are filled in random order.
+/// Page cache of a writer that fills a whole board, in KiB. It writes to the indices in random order.
 pub(super) const BULK_CACHE: i64 = 512 * 1024;
 
-/// Examines the file without opening it: closing a file outside of `SQLite` would drop its POSIX locks.
+/// Examines the file without opening it. This process would lose all its POSIX locks on the file, which `SQLite` uses, at
+/// the close of any descriptor of it (`fcntl_locking(2)`).
 #[expect(clippy::wildcard_enum_match_arm, reason = "a foreign enum that grows")]
 pub(crate) fn look(path: &Path) -> Result<(), OpenError> {
     let metadata = std::fs::metadata(path).map_err(|source| match source.kind() {
@@ -36,7 +37,7 @@ pub(crate) fn look(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// Opens the writer's connection and migrates the schema.
+/// Opens the connection of the writer and migrates the schema.
 pub(crate) fn writer(path: &Path) -> Result<Connection, OpenError> {
     look(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -69,8 +70,8 @@ pub(super) fn early_reader(path: &Path) -> Result<Connection, OpenError> {
     Ok(conn)
 }
 
-/// Opens a writable connection that does not write. `SQLite` reads the constraints of a file only if it may write to it,
-/// and does not check constraints that it has not read.
+/// Opens a connection for checks, which may write and does not. `SQLite` reads the constraints of a file only through such a
+/// connection, and its integrity check covers only constraints that it has read.
 pub(super) fn auditor(path: &Path) -> Result<Connection, OpenError> {
     look(path)?;
     let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
@@ -83,8 +84,8 @@ pub(super) fn auditor(path: &Path) -> Result<Connection, OpenError> {
     Ok(conn)
 }
 
-/// Opens a board without comparing it with the marker beside it: a backup, whose directory does not belong to it. Its
-/// statements have a limit on their time.
+/// Opens a backup read-only. Its identity is not compared with a marker beside it, which may be another board's. Its
+/// statements have a time limit.
 pub(super) fn foreign(path: &Path) -> Result<Connection, OpenError> {
     look(path)?;
     let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
@@ -93,7 +94,7 @@ pub(super) fn foreign(path: &Path) -> Result<Connection, OpenError> {
     Ok(conn)
 }
 
-/// Opens such a board for writing, while no other process uses it.
+/// Opens a board for writing without comparing its identity with the marker. No other process may use the board.
 pub(super) fn foreign_writer(path: &Path) -> Result<Connection, OpenError> {
     let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     check(&conn, path)?;
@@ -105,7 +106,8 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, OpenError> {
     let conn = Connection::open_with_flags(path, flags).map_err(|error| sqlite("open", path, error))?;
     conn.busy_timeout(BUSY).map_err(|error| sqlite("open", path, error))?;
     conn.set_prepared_statement_cache_capacity(128);
-    // A plan does not depend on bound values. Without this setting, a statement with `LIMIT ?` is compiled at each use.
+    // With this setting, plans do not depend on bound values. Otherwise a statement with `LIMIT ?` would be compiled again
+    // for each new value.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
         .map_err(|error| sqlite("open", path, error))?;
     Ok(conn)
@@ -116,14 +118,14 @@ pub(crate) fn prepare(conn: &Connection) -> rusqlite::Result<()> {
     conn.pragma_update(None, "journal_mode", "WAL")?;
     conn.pragma_update(None, "synchronous", "FULL")?;
     conn.pragma_update(None, "foreign_keys", true)?;
-    // In memory, because savepoints would otherwise create and remove a file in each transaction.
+    // Temporary data is in memory, because savepoints would otherwise create and remove a file in each transaction.
     conn.pragma_update(None, "temp_store", "MEMORY")?;
     cache(conn, CACHE)?;
-    // In pages. A page that many commits change is written back into the file once for all of them.
+    // The unit is pages. With a long log, a page that many commits change is written back to the file once.
     conn.pragma_update(None, "wal_autocheckpoint", 4096)?;
     conn.pragma_update(None, "cell_size_check", true)?;
     conn.pragma_update(None, "trusted_schema", false)?;
-    // In bytes. If a reader made the log grow beyond this, the excess is returned when the log restarts.
+    // The unit is bytes. If a reader has made the log grow beyond this size, it is truncated when it restarts.
     conn.pragma_update(None, "journal_size_limit", 16 * 1024 * 1024)
 }
 
@@ -162,23 +164,25 @@ pub(super) fn schema(conn: &Connection, path: &Path) -> Result<Schema, OpenError
     let application_id: i32 = conn
         .pragma_query_value(None, "application_id", |row| row.get(0))
         .map_err(|e| sqlite("read", path, e))?;
-    if application_id != migrate::APPLICATION_ID {
-        return Err(OpenError::NotABoard { path: path.to_owned(), application_id });
+    match application_id {
+        migrate::APPLICATION_ID => {}
+        migrate::BEFORE_RELEASES => return Err(OpenError::OlderFormat { path: path.to_owned() }),
+        _ => return Err(OpenError::NotABoard { path: path.to_owned(), application_id }),
     }
-    let found = conn
+    let schema = conn
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .map_err(|e| sqlite("read", path, e))?;
-    Ok(Schema { found, known: migrate::latest() })
+    Ok(Schema { found: schema, known: migrate::latest() })
 }
 
 fn identity(conn: &Connection, path: &Path) -> Result<(), OpenError> {
-    let found = identity::board_id(conn).map_err(|error| unreadable(path, &error))?;
-    let beside = marker::path(path);
-    match marker::read(&beside)? {
-        Some(expected) if expected != found => Err(OpenError::Mixed {
+    let board_id = identity::board_id(conn).map_err(|error| unreadable(path, &error))?;
+    let marker_path = marker::path(path);
+    match marker::read(&marker_path)? {
+        Some(expected) if expected != board_id => Err(OpenError::Mixed {
             path: path.to_owned(),
-            marker: beside,
-            found: found.to_string(),
+            marker: marker_path,
+            found: board_id.to_string(),
             expected: expected.to_string(),
         }),
         Some(_) | None => Ok(()),

@@ -7,6 +7,9 @@ use rusqlite::ErrorCode;
 
 use crate::model::error::Error;
 
+/// Limit on the rows that a message names.
+const TOLD: usize = 5;
+
 /// Reason why a board cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -28,9 +31,15 @@ pub enum OpenError {
     /// The file has a schema that this program has not made.
     #[error("{} is not a backup of this program: {difference}", path.display())]
     Foreign { path: PathBuf, difference: String },
+    /// The file has rows that no board has.
+    #[error("{} has values that no board has: {}", path.display(), listed(rows))]
+    Unfit { path: PathBuf, rows: Vec<String> },
     /// The file is damaged.
     #[error("the board {} is damaged: {detail}", path.display())]
     Corrupt { path: PathBuf, detail: String },
+    /// The board has a format from before release 0.1.0.
+    #[error("the board {} has a format older than 0.1.0, which this program does not read", path.display())]
+    OlderFormat { path: PathBuf },
     /// A newer program has migrated the board.
     #[error("the board {} has schema {found}, this program knows {known}", path.display())]
     NewerSchema { path: PathBuf, found: i64, known: i64 },
@@ -82,9 +91,18 @@ impl OpenError {
                  nothing else has changed"
                     .to_owned(),
             ),
+            OpenError::Unfit { .. } => Some(
+                "a daemon would act on these rows; restore a backup that `supervisor backup` has written and nothing else has changed, \
+                 correct the rows in a copy of the file with sqlite3, or restore them as they are: --accept-rows"
+                    .to_owned(),
+            ),
             OpenError::NotABoard { path, .. } | OpenError::NotAFile { path } => {
                 Some(format!("move {} away if it is yours, then create the board again", path.display()))
             }
+            OpenError::OlderFormat { path } => Some(format!(
+                "the program that has written it still reads it; to start over, move {} away and create the board again",
+                path.parent().unwrap_or(path).display()
+            )),
             OpenError::NewerSchema { .. } => {
                 Some("use the newer supervisor, or restore an older backup".to_owned())
             }
@@ -108,6 +126,13 @@ impl OpenError {
             OpenError::Io { .. } | OpenError::Sqlite { .. } => None,
         }
     }
+}
+
+/// Returns the first rows of a list, and the number of the others.
+fn listed(rows: &[String]) -> String {
+    let told = rows.iter().take(TOLD).cloned().collect::<Vec<_>>().join("; ");
+    let more = rows.len().saturating_sub(TOLD);
+    if more > 0 { format!("{told}; and {more} more") } else { told }
 }
 
 /// Returns the error for a board whose own rows cannot be read.

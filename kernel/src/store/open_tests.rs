@@ -68,7 +68,56 @@ fn a_damaged_or_foreign_file_is_named() {
     }
 }
 
-/// Creates a board with an earlier schema, with a task that waits for its directory.
+/// Gives a board the mark of the boards from before release 0.1.0.
+fn unreleased(path: &std::path::Path, schema: i64) {
+    let conn = rusqlite::Connection::open(path).unwrap();
+    conn.pragma_update(None, "application_id", super::migrate::BEFORE_RELEASES).unwrap();
+    conn.pragma_update(None, "user_version", schema).unwrap();
+}
+
+#[test]
+fn a_board_of_an_older_format_is_refused_whatever_its_schema_and_says_so() {
+    for schema in 1..=41 {
+        for error in spoiled(|path| unreleased(path, schema)) {
+            assert!(matches!(error, OpenError::OlderFormat { .. }), "{error}");
+            assert!(error.to_string().contains("a format older than 0.1.0"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_board_of_an_older_format_is_neither_repaired_nor_restored() {
+    let bench = Bench::new();
+    bench.ready();
+    let Bench { directory, path, writer, readers, .. } = bench;
+    drop((writer, readers));
+    unreleased(&path, 1);
+    let before = std::fs::read(&path).unwrap();
+    let now = crate::Timestamp::from_secs(9);
+
+    let error = crate::repair_board(&path, &"test".parse().unwrap(), now).unwrap_err();
+    assert!(matches!(error, OpenError::OlderFormat { .. }), "{error}");
+    let to = directory.path().join("other").join("board.db");
+    std::fs::create_dir(to.parent().unwrap()).unwrap();
+    let terms = crate::RestoreTerms {
+        runs: crate::RunId(0),
+        now,
+        workspace: &|_| None,
+        unfit: crate::UnfitRows::Refused,
+    };
+    let error = crate::restore_board(&to, &path, &terms, &|_| ()).unwrap_err();
+    assert!(matches!(error, OpenError::OlderFormat { .. }), "{error}");
+
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    assert_eq!(std::fs::read_dir(to.parent().unwrap()).unwrap().count(), 0);
+    assert!(
+        !std::fs::read_dir(directory.path())
+            .unwrap()
+            .any(|file| { file.unwrap().file_name().to_string_lossy().contains(".damaged-") })
+    );
+}
+
+/// Creates a board with the schema of a release, with a task that waits for its directory.
 fn of_schema(path: &std::path::Path, schema: usize) {
     let mut conn = rusqlite::Connection::open(path).unwrap();
     super::migrate::migrations().to_version(&mut conn, schema).unwrap();
@@ -81,9 +130,9 @@ fn of_schema(path: &std::path::Path, schema: usize) {
 }
 
 #[test]
-fn a_board_of_an_earlier_schema_is_whole_is_read_when_it_is_migrated_and_until_then_says_how() {
+fn a_board_of_each_schema_is_whole_is_read_when_it_is_migrated_and_until_then_says_how() {
     let (clock, entropy) = (std::sync::Arc::new(ManualClock::default()), SeededEntropy::new(1));
-    for schema in 1..super::migrate::latest() {
+    for schema in 1..=super::migrate::latest() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("board.db");
         of_schema(&path, usize::try_from(schema).unwrap());
@@ -93,9 +142,11 @@ fn a_board_of_an_earlier_schema_is_whole_is_read_when_it_is_migrated_and_until_t
         for depth in [crate::Depth::Structure, crate::Depth::Values] {
             crate::require_whole(&path, depth).unwrap_or_else(|error| panic!("schema {schema}: {error}"));
         }
-        let error = Readers::open(&path, clock.clone()).unwrap_err();
-        assert!(matches!(error, OpenError::OlderSchema { found, .. } if found == schema), "{error}");
-        assert!(error.hint().unwrap().contains("supervisor daemon"));
+        if schema < super::migrate::latest() {
+            let error = Readers::open(&path, clock.clone()).unwrap_err();
+            assert!(matches!(error, OpenError::OlderSchema { found, .. } if found == schema), "{error}");
+            assert!(error.hint().unwrap().contains("supervisor daemon"));
+        }
 
         drop(Writer::open(&path, WriterOptions::default()).unwrap());
         assert_eq!(crate::check_board(&path).unwrap(), [""; 0], "schema {schema}");

@@ -5,6 +5,7 @@ use rusqlite::{Row, params};
 use super::convert::{StoredTenant, json, to_json};
 use super::statement::Statement as _;
 use super::tx::Tx;
+use super::unread::unread;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{EventId, LetterId, TaskId, Tenant};
@@ -68,12 +69,11 @@ const MEANT: &str = "(?1 IS NULL OR id = ?1) AND (?2 IS NULL OR channel = ?2) AN
     AND (?4 IS NULL OR tenant = ?4)";
 
 impl Tx<'_> {
-    /// Reads every message, to find a value that no reader expects.
-    pub(crate) fn read_all_letters(&self) -> Result<(), Error> {
-        self.conn.scan("read all messages", LETTER, [], read, |_| Ok(()))
+    pub(super) fn unread_letters(&self) -> Result<Vec<String>, Error> {
+        unread(self.conn, "notify_outbox", LETTER, read)
     }
 
-    /// True if there is any subscription.
+    /// Returns true if there is any subscription.
     pub(crate) fn has_subscriptions(&self) -> Result<bool, Error> {
         self.conn.value("look for subscriptions", "SELECT EXISTS (SELECT 1 FROM notify_subs)", [])
     }

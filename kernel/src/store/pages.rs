@@ -1,4 +1,5 @@
-//! Pages of tasks, by keyset and not by offset, so that every page costs as much as the first.
+//! Pages of tasks. A page begins at a cursor (the sort keys of the last task before it) and not at an offset, so that every
+//! page costs as much as the first.
 
 use std::cmp::Ordering;
 
@@ -12,7 +13,7 @@ use super::tx::Tx;
 use crate::model::error::Error;
 use crate::model::filter::{Archived, Excerpt as Found, Filter, Sort};
 use crate::model::id::{Profile, Tenant};
-use crate::model::limits::Room;
+use crate::model::limits::ReplyCapacity;
 use crate::model::status::Status;
 use crate::model::task::Task;
 
@@ -25,13 +26,14 @@ impl Tx<'_> {
         let mut more = false;
         for part in parts(filter) {
             let (sql, values) = query(part, filter, limit + 1)?;
-            let found = self.conn.with("list tasks", &sql, |statement| {
+            let page = self.conn.with("list tasks", &sql, |statement| {
                 within(&mut statement.query(params_from_iter(values))?, filter.bytes)
             })?;
-            more |= found.more;
-            tasks.push(found);
+            more |= page.more;
+            tasks.push(page);
         }
-        // A task behind the end of an unfinished part may not be next overall, because that part has more rows.
+        // A part that was cut by size has more rows. A task of another part that sorts after its last row may have to follow
+        // these rows, so it is left for the next page.
         let ends: Vec<Task> =
             tasks.iter().filter(|part| part.more).filter_map(|part| part.rows.last().cloned()).collect();
         let mut tasks: Vec<Task> = tasks.into_iter().flat_map(|part| part.rows).collect();
@@ -48,17 +50,18 @@ impl Tx<'_> {
     }
 }
 
-/// Reads tasks until their texts reach a number of bytes. The task that exceeds the limit is left out.
+/// Reads tasks until their texts reach a number of bytes. The task that exceeds the limit is left out, unless it is the
+/// first.
 fn within(rows: &mut Rows<'_>, bytes: usize) -> rusqlite::Result<Found<Task>> {
-    let (mut found, mut room) = (Vec::new(), Room::new(bytes));
+    let (mut page_rows, mut capacity) = (Vec::new(), ReplyCapacity::new(bytes));
     while let Some(row) = rows.next()? {
         let task = read(row)?;
-        if !room.take(size_of_texts(&task)) && !found.is_empty() {
-            return Ok(Found { rows: found, more: true });
+        if !capacity.take(size_of_texts(&task)) && !page_rows.is_empty() {
+            return Ok(Found { rows: page_rows, more: true });
         }
-        found.push(task);
+        page_rows.push(task);
     }
-    Ok(Found { rows: found, more: false })
+    Ok(Found { rows: page_rows, more: false })
 }
 
 fn size_of_texts(task: &Task) -> usize {
@@ -69,7 +72,7 @@ fn size_of_texts(task: &Task) -> usize {
     texts.chain(question.map(|text| text.len())).sum()
 }
 
-/// Statuses that share an index.
+/// Set of statuses whose tasks one index has in the order of the page.
 #[derive(Clone, Copy)]
 enum Statuses {
     /// All statuses except archived.
@@ -77,6 +80,7 @@ enum Statuses {
     In(Status),
 }
 
+/// Returns the parts of which a page is merged, each read by a query of its own.
 fn parts(filter: &Filter) -> Vec<Statuses> {
     if !filter.statuses.is_empty() {
         let named = Status::ALL.iter().filter(|status| filter.statuses.contains(status));
@@ -95,7 +99,7 @@ fn is_by_time(sort: Sort) -> bool {
 /// Returns the query of a part of a page, with its values.
 fn query(part: Statuses, filter: &Filter, limit: u32) -> Result<(String, Vec<Sql>), Error> {
     let order = order(filter.sort);
-    // The condition is written like the condition of the index for this part.
+    // SQLite uses a partial index only if the query repeats its condition, so the text is the same as in the index.
     let (condition, assignee) = match part {
         Statuses::Live => ("t.status <> 'archived'".to_owned(), "ifnull(t.assignee, '')"),
         // The plus sign keeps the planner from using the index by status, which is in another order.
@@ -143,7 +147,7 @@ fn literal(text: &str) -> String {
     text.replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_")
 }
 
-/// Compares two tasks in the order of the columns.
+/// Compares two tasks by the columns of an order.
 fn compare(order: &[Key], one: &Task, other: &Task) -> Ordering {
     order
         .iter()
@@ -200,7 +204,10 @@ fn order(sort: Sort) -> &'static [Key] {
     }
 }
 
-/// Adds the condition for rows after the cursor.
+/// Adds the condition for rows after the cursor. The first column is compared alone too, so that the index can seek.
+///
+/// # Errors
+/// The cursor is not the cursor of a page in this order.
 fn keyset(sql: &mut String, values: &mut Vec<Sql>, order: &[Key], cursor: &str) -> Result<(), Error> {
     let bad = || Error::invalid("cursor", "it is not valid", "start again without a cursor");
     let last: Vec<Value> = serde_json::from_str(cursor).map_err(|_| bad())?;

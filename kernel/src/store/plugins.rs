@@ -1,9 +1,10 @@
-//! Queries of the positions of plugins in the events.
+//! Queries of the cursors of plugins: their positions in the event log, and their failures.
 
 use rusqlite::{Row, params};
 
 use super::statement::Statement as _;
 use super::tx::Tx;
+use super::unread::unread;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{EventId, PluginName};
@@ -29,25 +30,30 @@ impl Tx<'_> {
         self.conn.list("list the cursors of the plugins", &sql, [], read)
     }
 
+    pub(super) fn unread_cursors(&self) -> Result<Vec<String>, Error> {
+        unread(self.conn, "plugin_cursors", &format!("SELECT {COLUMNS} FROM plugin_cursors"), read)
+    }
+
     pub(crate) fn plugin_cursor(&self, plugin: &PluginName) -> Result<Option<PluginCursor>, Error> {
         let sql = format!("SELECT {COLUMNS} FROM plugin_cursors WHERE plugin = ?1");
         self.conn.find("read the cursor of the plugin", &sql, [plugin], read)
     }
 
-    /// Inserts the cursor of a plugin that has none: its events start after the given event.
+    /// Inserts the cursor of a plugin at an event, after which its events start. Keeps an existing cursor.
     pub(crate) fn begin_plugin(&self, plugin: &PluginName, after: EventId) -> Result<(), Error> {
         let sql = "INSERT INTO plugin_cursors (plugin, event_id) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
         self.conn.run("begin the events of the plugin", sql, params![plugin, after])
     }
 
-    /// Moves the cursor of a plugin, never back, and resets its failures.
+    /// Moves the cursor of a plugin, never backward, and resets its failures. Returns false if the plugin has no
+    /// cursor.
     pub(crate) fn advance_plugin(&self, plugin: &PluginName, through: EventId) -> Result<bool, Error> {
         let sql = "UPDATE plugin_cursors SET event_id = max(event_id, ?2), attempts = 0, due_at = 0, \
                    failing_since = NULL, paused_at = NULL, last_error = NULL WHERE plugin = ?1";
         self.conn.alter("move the cursor of the plugin", sql, params![plugin, through])
     }
 
-    /// Stores a failed try. Without a time of the next try, the plugin is paused.
+    /// Stores a failed try. `next` is the time of the next try; without it, the plugin is paused.
     pub(crate) fn fail_plugin(
         &self,
         plugin: &PluginName,

@@ -15,7 +15,7 @@ use crate::model::error::{Error, StorageKind};
 
 /// Fault of a board's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum FileFault {
     Removed,
     Replaced,
     CutOff,
@@ -26,17 +26,19 @@ enum Fate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Displaced {
     path: PathBuf,
-    fate: Fate,
+    fate: FileFault,
 }
 
 impl fmt::Display for Displaced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();
         match self.fate {
-            Fate::Removed => write!(f, "{path} was removed while it is in use"),
-            Fate::Replaced => write!(f, "{path} was replaced by another file while it is in use"),
-            Fate::CutOff => write!(f, "{path} was cut off while it is in use"),
-            Fate::Overwritten => write!(f, "{path} was overwritten by something else while it is in use"),
+            FileFault::Removed => write!(f, "{path} was removed while it is in use"),
+            FileFault::Replaced => write!(f, "{path} was replaced by another file while it is in use"),
+            FileFault::CutOff => write!(f, "{path} was cut off while it is in use"),
+            FileFault::Overwritten => {
+                write!(f, "{path} was overwritten by something else while it is in use")
+            }
         }
     }
 }
@@ -56,7 +58,7 @@ pub(crate) struct Presence {
     files: [(PathBuf, Option<Identity>); 3],
     /// Largest length of the database so far, in bytes. This program never shortens it.
     length: AtomicU64,
-    written: Mutex<Written>,
+    written: Mutex<LastWrites>,
 }
 
 /// Time of a file's last write, from its file system (seconds, then nanoseconds).
@@ -65,7 +67,7 @@ type Moment = (i64, i64);
 /// Last writers of the database file. Its own writer writes at commits and checkpoints. Any other writer is another
 /// program, such as a person's `sqlite3`, or `cp`.
 #[derive(Debug, Default)]
-struct Written {
+struct LastWrites {
     /// Time of the last write by its own writer.
     by_writer: Option<Moment>,
     /// Time of the last write by another program that left another board, or none at all.
@@ -74,14 +76,14 @@ struct Written {
 
 impl Presence {
     /// Records the files that a path names, right after they were opened.
-    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let files = ["", "-wal", "-shm"].map(|end| {
             let file = with_end(path, end);
             let identity = std::fs::metadata(&file).ok().map(|meta| identity(&meta));
             (file, identity)
         });
         let meta = std::fs::metadata(path)?;
-        let written = Written { by_writer: Some(moment(&meta)), by_stranger: None };
+        let written = LastWrites { by_writer: Some(moment(&meta)), by_stranger: None };
         Ok(Self { files, length: AtomicU64::new(meta.len()), written: Mutex::new(written) })
     }
 
@@ -107,7 +109,7 @@ impl Presence {
         }
         if now != written.by_stranger {
             if is_own() {
-                *written = Written { by_writer: now, by_stranger: None };
+                *written = LastWrites { by_writer: now, by_stranger: None };
                 return Ok(());
             }
             written.by_stranger = now;
@@ -120,11 +122,13 @@ impl Presence {
     pub(crate) fn require_known(&self) -> Result<(), Error> {
         match self.written().by_stranger {
             None => Ok(()),
-            Some(_) => Err(displaced(Displaced { path: self.files[0].0.clone(), fate: Fate::Overwritten })),
+            Some(_) => {
+                Err(displaced(Displaced { path: self.files[0].0.clone(), fate: FileFault::Overwritten }))
+            }
         }
     }
 
-    fn written(&self) -> std::sync::MutexGuard<'_, Written> {
+    fn written(&self) -> std::sync::MutexGuard<'_, LastWrites> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -143,15 +147,15 @@ impl Presence {
                 Ok(meta) => meta,
                 // Another error, such as a missing permission on a directory, does not endanger the open file.
                 Err(error) if error.kind() != io::ErrorKind::NotFound => continue,
-                Err(_) => return Err(lost(Fate::Removed)),
+                Err(_) => return Err(lost(FileFault::Removed)),
             };
             if identity(&meta) != *known {
-                return Err(lost(Fate::Replaced));
+                return Err(lost(FileFault::Replaced));
             }
             // Only the log is ever shortened; the database only grows.
             if at == 0 {
                 if meta.len() < self.length.fetch_max(meta.len(), Ordering::Relaxed) {
-                    return Err(lost(Fate::CutOff));
+                    return Err(lost(FileFault::CutOff));
                 }
                 written = Some(moment(&meta));
             }

@@ -1,4 +1,4 @@
-//! Use of a model in the database in which Hermes keeps its conversations (0.19).
+//! Reads the use of a model from the database in which Hermes 0.19 stores its conversations.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::projection::{number, prepare, text};
 use crate::model::projected_use::ProjectedUse;
 use crate::model::spent::Spent;
 
-/// Largest number of counted conversations. A task has only a few.
+/// Limit on the conversations that are counted, the latest first. A task has a few.
 const CONVERSATIONS: i64 = 10_000;
 
 pub(crate) fn read(path: &Path) -> Result<ProjectedUse, OpenError> {
@@ -22,9 +22,9 @@ pub(crate) fn read(path: &Path) -> Result<ProjectedUse, OpenError> {
 }
 
 fn sums(conn: &Connection) -> rusqlite::Result<ProjectedUse> {
-    // A single consistent state of the file, while the worker goes on writing.
+    // Both queries read the same state of the file, although the worker goes on writing.
     let tx = conn.unchecked_transaction()?;
-    // With the status `unknown`, the cost is 0 and means none.
+    // With the status `unknown`, the estimated cost is 0 and does not count.
     let spent = tx.query_row(
         "SELECT sum(input_tokens + cache_read_tokens + cache_write_tokens), sum(cache_read_tokens), sum(output_tokens),
                 cast(round(sum(coalesce(actual_cost_usd, iif(cost_status = 'unknown', NULL, estimated_cost_usd)))
@@ -43,7 +43,7 @@ fn sums(conn: &Connection) -> rusqlite::Result<ProjectedUse> {
             })
         },
     )?;
-    // A helper of the agent has a conversation of its own, but the agent writes the last message.
+    // Helpers of the agent have conversations of their own. The last message of all is the agent's.
     let last =
         "SELECT session.id, session.model, role FROM messages JOIN sessions AS session ON session.id = session_id
                  ORDER BY messages.id DESC LIMIT 1";

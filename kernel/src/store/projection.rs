@@ -75,8 +75,8 @@ pub(crate) fn make(path: &Path, task: &Projected) -> Result<Projection, OpenErro
     let links = task.parents.iter().map(|parent| (parent.id.clone(), task.own.id.clone())).collect();
     let comment = i64::try_from(task.comments.len()).unwrap_or(i64::MAX);
     let seen = Seen { tasks, links, comment, ..Seen::default() };
-    let (own, claim) = (task.own.id.clone(), task.claim.clone());
-    Ok(Projection { path: path.to_owned(), own, run: task.run, claim, seen, rest: None })
+    let (task_id, claim) = (task.own.id.clone(), task.claim.clone());
+    Ok(Projection { path: path.to_owned(), own: task_id, run: task.run, claim, seen, rest: None })
 }
 
 fn write(conn: &mut Connection, task: &Projected) -> rusqlite::Result<()> {
@@ -137,7 +137,7 @@ fn insert(conn: &Connection, task: &ProjectedTask, status: &str) -> rusqlite::Re
 
 pub(crate) fn look(projection: &mut Projection) -> Result<ProjectedWork, OpenError> {
     let path = projection.path.clone();
-    let stamp = Stamp::of(&path);
+    let stamp = Stamp::read(&path);
     if projection.rest.as_ref() == Some(&stamp) {
         return Ok(ProjectedWork::default());
     }
@@ -237,8 +237,8 @@ fn new_links(conn: &Connection, seen: &mut Seen, done: &mut ProjectedWork) -> ru
 fn new_comments(conn: &Connection, seen: &mut Seen, done: &mut ProjectedWork) -> rusqlite::Result<()> {
     let mut statement =
         conn.prepare("SELECT id, task_id, body FROM task_comments WHERE id > ?1 ORDER BY id LIMIT ?2")?;
-    let left = (ROWS - seen.comments).clamp(0, AT_ONCE);
-    let mut rows = statement.query([seen.comment, left])?;
+    let remaining = (ROWS - seen.comments).clamp(0, AT_ONCE);
+    let mut rows = statement.query([seen.comment, remaining])?;
     while let Some(row) = rows.next()? {
         let Some(id) = number(row, 0)? else { continue };
         seen.comment = id;
@@ -471,7 +471,7 @@ mod tests {
         let link = "INSERT INTO task_links VALUES (?1, 't_own')";
         conn.execute(link, ["t_1"]).unwrap();
         // Pretend that the times of the files are equal to the times of the last look.
-        board.rest = Some(Stamp::of(&board.path));
+        board.rest = Some(Stamp::read(&board.path));
         assert_eq!(board.look().unwrap(), ProjectedWork::default());
         conn.execute(link, ["t_2"]).unwrap();
         assert_eq!(board.look().unwrap().linked.len(), 2);

@@ -8,6 +8,7 @@ use super::convert::{json, to_json};
 use super::statement::Statement as _;
 use super::tasks;
 use super::tx::Tx;
+use super::unread::unread;
 use crate::model::error::Error;
 use crate::model::id::{Profile, TaskId};
 use crate::model::proposal::{Proposal, ProposalKind, ProposedProfile};
@@ -71,14 +72,13 @@ impl Tx<'_> {
         self.conn.list("list the open proposals", sql, [], read)
     }
 
-    /// Reads every proposal, to find a value that no reader expects.
-    pub(crate) fn read_all_proposals(&self) -> Result<(), Error> {
+    pub(super) fn unread_proposals(&self) -> Result<Vec<String>, Error> {
         let whole = |row: &Row<'_>| {
             read(row)?;
             json::<Vec<ProposedProfile>>(row, "profiles")
         };
         let sql = "SELECT task_id, kind, subject, staff, taken, profiles FROM proposals";
-        self.conn.scan("read all proposals", sql, [], whole, |_| Ok(()))
+        unread(self.conn, "proposals", sql, whole)
     }
 
     /// Stores the profiles that a proposal may name.

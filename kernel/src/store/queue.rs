@@ -1,6 +1,6 @@
-//! Queries of startable tasks, whose cost does not grow with the number of tasks.
+//! Queries for the tasks that can start. Their cost does not grow with the number of tasks.
 //!
-//! `INDEXED BY` names the index that makes this so. Without statistics, the planner would prefer a wider index.
+//! `INDEXED BY` names the index that bounds the cost. Without statistics, the planner of `SQLite` would prefer a wider index.
 
 use rusqlite::{Row, params};
 
@@ -21,15 +21,16 @@ const HEADS: &str = "SELECT t.id, t.assignee, t.tenant, t.priority, t.created_at
      FROM line_heads h INDEXED BY line_heads_order CROSS JOIN tasks t ON t.id = h.task \
      WHERE h.tenant = ?1 AND h.assignee = ?2 AND ?3 NOT NULL";
 
-/// Reviews run under the policy of the work, so that a worker cannot widen the permissions on its files by naming a
-/// reviewer.
+/// Tasks in review. A review runs under the policy of the work, so that a worker cannot get wider permissions on its files
+/// by naming a reviewer.
 const REVIEWS: &str = "SELECT t.id, t.reviewer AS assignee, t.tenant, t.priority, t.created_at, t.workspace, t.line, t.pools, t.mission, t.consult, \
      coalesce(t.policy, (SELECT r.policy FROM task_runs r WHERE r.task_id = t.id AND r.purpose = 'work' \
        ORDER BY r.id DESC LIMIT 1)) AS policy \
      FROM tasks t INDEXED BY tasks_review WHERE t.status = 'review' AND t.reviewer IS NOT NULL \
      AND t.tenant = ?1 AND t.reviewer = ?2 AND ifnull(t.not_before, 0) <= ?3 AND t.unchecked_run IS NULL";
 
-/// Checks run under the policy of the work as well: the proof has no more permissions than the work.
+/// Tasks that wait for their check. A check runs under the policy of the work too, so that it has no more permissions than
+/// the work.
 const CHECKS: &str = "SELECT t.id, ?2 AS assignee, t.tenant, t.priority, t.created_at, t.workspace, t.line, t.pools, t.mission, t.consult, \
      coalesce(t.policy, (SELECT r.policy FROM task_runs r WHERE r.id = t.unchecked_run)) AS policy \
      FROM tasks t INDEXED BY tasks_check WHERE t.status = 'review' AND t.unchecked_run IS NOT NULL \
@@ -81,15 +82,16 @@ impl Tx<'_> {
             Source::Checks => (CHECKS, ["t.priority", "t.created_at", "t.id"], ""),
         };
         let [priority, created, id] = order;
-        // Two ranges of the index, because the order descends in the first column and ascends in the others.
+        // The rows after a candidate are two ranges of the index, because the order descends in the first column and
+        // ascends in the others. Each range mentions all parameters, since SQLite refuses unused ones.
         let ranges: &[&str] = match after {
             None => &["?4 IS NULL AND ?5 IS NULL AND ?6 IS NULL"],
             Some(_) => &["{p} = ?4 AND ({c}, {i}) > (?5, ?6)", "{p} < ?4 AND ?5 NOT NULL AND ?6 NOT NULL"],
         };
-        let mut found = Vec::new();
+        let mut candidates = Vec::new();
         for range in ranges {
-            let left = i64::try_from(limit.saturating_sub(found.len())).unwrap_or(i64::MAX);
-            if left == 0 {
+            let remaining = i64::try_from(limit.saturating_sub(candidates.len())).unwrap_or(i64::MAX);
+            if remaining == 0 {
                 break;
             }
             let range = range.replace("{p}", priority).replace("{c}", created).replace("{i}", id);
@@ -101,14 +103,14 @@ impl Tx<'_> {
                 Source::Line(_) | Source::Heads => &place,
             };
             let tenant = StoredTenant(group.tenant.as_ref());
-            let params = params![tenant, group.profile, third, after.0, after.1, after.2, left];
-            found.extend(self.conn.list::<_, Vec<_>>("list what may start", &sql, params, candidate)?);
+            let params = params![tenant, group.profile, third, after.0, after.1, after.2, remaining];
+            candidates.extend(self.conn.list::<_, Vec<_>>("list what may start", &sql, params, candidate)?);
         }
-        Ok(found)
+        Ok(candidates)
     }
 
-    /// Returns tasks that changed since `since` and whose assignee or reviewer is not in `known`, unless that is already
-    /// recorded on them.
+    /// Returns the ready tasks and tasks in review that changed since `since` and whose assignee or reviewer is not in
+    /// `known`, a JSON list, unless this is already recorded on the task.
     pub(crate) fn unknown_assignees(
         &self,
         known: &str,
@@ -123,7 +125,7 @@ impl Tx<'_> {
             })
     }
 
-    /// Returns the next group of a reviewer with tasks in review after `after`, or the first group.
+    /// Returns the next group of tenant and reviewer with tasks in review after `after`, or the first group.
     pub(crate) fn next_review_group(&self, after: Option<&Group>) -> Result<Option<Group>, Error> {
         self.conn.find(
             "look for tasks in review",
@@ -165,8 +167,8 @@ impl Tx<'_> {
         )
     }
 
-    /// Returns scheduled tasks that are due on the real-time clock. A task that pauses on the clock of this boot waits
-    /// for that clock alone.
+    /// Returns scheduled tasks that are due on the real-time clock. A task whose pause is stored as time since this boot is
+    /// left out, because only that clock ends the pause.
     pub(crate) fn due_tasks(&self, now: Timestamp, boot_id: &str, limit: u32) -> Result<Vec<TaskId>, Error> {
         let sql = format!(
             "SELECT id FROM tasks INDEXED BY tasks_due WHERE status = 'scheduled' AND not_before <= ?1 \
@@ -175,7 +177,7 @@ impl Tx<'_> {
         self.conn.list("list due tasks", &sql, params![now, boot_id, limit], |row| row.get(0))
     }
 
-    /// Returns the time of the next such task.
+    /// Returns the time at which the next scheduled task is due, by the rule of [`Self::due_tasks`].
     pub(crate) fn next_due_time(&self, boot_id: &str) -> Result<Option<Timestamp>, Error> {
         let sql = format!(
             "SELECT not_before FROM tasks INDEXED BY tasks_due WHERE status = 'scheduled' AND ?1 NOT NULL \
@@ -201,8 +203,8 @@ impl Tx<'_> {
     }
 }
 
-/// Returns the position of a group in the order. No profile has an empty name, so the empty position is before the first
-/// group.
+/// Returns the values after which the next group is searched. Without a group these are empty values, which sort before the
+/// first group because no profile has an empty name.
 fn place_of(after: Option<&Group>) -> (StoredTenant<'_>, &str) {
     let tenant = after.and_then(|group| group.tenant.as_ref());
     (StoredTenant(tenant), after.map_or("", |group| group.profile.as_str()))

@@ -1,6 +1,6 @@
 //! Repairs a damaged board: rebuilds its indices, or copies every readable row into a new file.
 //!
-//! The damaged file is copied before anything is changed, and the copy stays.
+//! The damaged file is copied before anything is changed, and the copy is kept.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, params_from_iter};
 
-use super::files::{draft_beside, put_aside, put_in_place, sync_dir, with_end};
+use super::files::{draft_path, put_aside, put_in_place, sync_dir, with_end};
 use super::open::{self, Schema};
 use super::open_error::{OpenError, sqlite};
 use super::rows::{columns, is_plain, tables};
-use super::{check, counts, create, marker, migrate, missions, objects, sequence, usage};
+use super::{check, counts, create, marker, missions, objects, sequence, usage};
 use crate::model::clock::Timestamp;
 use crate::model::counted::Counted;
 use crate::model::id::{BoardId, BoardName};
 
-/// Result of a repair.
+/// Extent of a repair, with the copy of the damaged board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Repair {
     /// The board was sound, and nothing was changed.
@@ -50,29 +50,31 @@ pub struct Loss {
 /// Repairs the board at `path`. No process may have it open.
 ///
 /// # Errors
-/// An error for a file that is no board of this program, or of which nothing can be read. The file is then unchanged, or
-/// beside its place under the name in the message.
+/// The file is not a board of this program, or nothing in it can be read. The file is then unchanged, or has the name in
+/// the message.
 pub fn repair_board(path: &Path, name: &BoardName, now: Timestamp) -> Result<Repair, OpenError> {
     open::look(path)?;
-    if let Ok(faults) = check::check_board(path)
-        && faults.is_empty()
-    {
-        return Ok(Repair::Whole);
+    match check::check_board(path) {
+        Ok(faults) if faults.is_empty() => return Ok(Repair::Whole),
+        // Another program reads it, and its rows would have another meaning here.
+        Err(error @ (OpenError::OlderFormat { .. } | OpenError::NewerSchema { .. })) => return Err(error),
+        Ok(_) | Err(_) => {}
     }
     let evidence = keep_evidence(path, now)?;
     if reindexed(path) {
         return Ok(Repair::Reindexed { evidence });
     }
-    let draft = draft_beside(path);
+    let draft = draft_path(path);
     let losses = match rebuild(path, &draft, name, now) {
         Ok(losses) => losses,
         Err(error) => {
-            // The caller needs the first error, not one of the cleanup.
+            // The caller gets the first error. A failure to clean up would hide it.
             drop(create::clear(&draft));
             return Err(error);
         }
     };
-    // The evidence is a copy. The damaged file itself is moved away under a name that a crash leaves to be found.
+    // The damaged file is moved away first. After a crash before the next line, it is found under its new name; the
+    // evidence is a copy of it.
     put_aside(path, "rebuilt", now)?;
     put_in_place(&draft, path, "put the rebuilt board in the place of")?;
     for end in ["", "-wal", "-shm"] {
@@ -96,16 +98,17 @@ fn keep_evidence(path: &Path, now: Timestamp) -> Result<PathBuf, OpenError> {
     Ok(evidence)
 }
 
-/// Rebuilds the indices. Returns true if the board is sound then.
+/// Rebuilds the indices and the counters. Returns true if the board is then sound.
 fn reindexed(path: &Path) -> bool {
     let done = open::foreign_writer(path).and_then(|conn| {
-        // Statements on foreign objects could do anything; a rebuilt board has none.
+        // Triggers and views that this program has not made could run with any statement, so the board is left to be
+        // rebuilt, without them.
         if let Some(difference) = objects::differences(&conn, path)?.into_iter().next() {
             return Ok(vec![difference]);
         }
         conn.execute_batch("REINDEX").map_err(|error| sqlite("reindex", path, error))?;
         let Schema { found, known } = open::schema(&conn, path)?;
-        // The migrations compute the counters of an older schema.
+        // For an older schema, the migrations compute the counters later.
         if found == known {
             counts::recount(&conn)
                 .and_then(|()| usage::recount(&conn))
@@ -121,12 +124,10 @@ fn reindexed(path: &Path) -> bool {
 fn rebuild(path: &Path, draft: &Path, name: &BoardName, now: Timestamp) -> Result<Vec<Loss>, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let source = Connection::open_with_flags(path, flags).map_err(|e| sqlite("open", path, e))?;
-    let found: i64 = source
-        .pragma_query_value(None, "user_version", |row| row.get(0))
+    // Fails for a file without a header, of which no row can be read.
+    source
+        .pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))
         .map_err(|e| sqlite("read", path, e))?;
-    if found > migrate::latest() {
-        return Err(OpenError::NewerSchema { path: path.to_owned(), found, known: migrate::latest() });
-    }
     let marked = marker::read(&marker::path(path))?;
     let id = marked.unwrap_or_else(|| BoardId(uuid::Uuid::new_v4()));
     create::build(draft, id, name, now)?;
@@ -141,7 +142,7 @@ fn rebuild(path: &Path, draft: &Path, name: &BoardName, now: Timestamp) -> Resul
         }
     }
     losses.extend(reconcile(&target).map_err(fail)?);
-    // If the counters cannot be read, the ids of the copied rows are the counters.
+    // If the counters of ids cannot be read, they continue from the ids of the copied rows.
     sequence::raise(&target, &sequence::all(&source).unwrap_or_default()).map_err(fail)?;
     target.execute_batch("COMMIT").map_err(fail)?;
     let faults = check::faults(&target, draft)?;
@@ -152,7 +153,8 @@ fn rebuild(path: &Path, draft: &Path, name: &BoardName, now: Timestamp) -> Resul
     }
 }
 
-/// Copies the readable rows of a table, from both ends. Returns a description of the lost rows.
+/// Copies the readable rows of a table: from the first row up to a damaged page, then from the last row backwards.
+/// Returns a description of the lost rows; none if no row was lost.
 fn salvage(source: &Connection, target: &Connection, table: &str) -> rusqlite::Result<Option<String>> {
     let is_stored = is_plain(source, table).unwrap_or_default();
     let known = if is_stored { columns(source, table).unwrap_or_default() } else { Vec::new() };
@@ -179,8 +181,8 @@ fn salvage(source: &Connection, target: &Connection, table: &str) -> rusqlite::R
         let scan =
             format!("SELECT {names} FROM \"{table}\" NOT INDEXED ORDER BY {} {order}", key(source, table));
         match read_rows(source, &scan, shared.len(), |row| {
-            // Rows that break a constraint are ignored, and so are, in the second direction, rows that were already
-            // copied.
+            // A row that breaks a constraint is not inserted. In the second direction this includes the rows that were
+            // copied in the first.
             if !insert.execute(params_from_iter(row)).is_ok_and(|inserted| inserted == 1) {
                 refused += 1;
             }
@@ -189,10 +191,11 @@ fn salvage(source: &Connection, target: &Connection, table: &str) -> rusqlite::R
             Err(error) => broken = Some(error.to_string()),
         }
     }
-    let kept: i64 = target.query_row(&format!("SELECT count(*) FROM \"{table}\""), [], |row| row.get(0))?;
+    let row_count: i64 =
+        target.query_row(&format!("SELECT count(*) FROM \"{table}\""), [], |row| row.get(0))?;
     Ok(match (broken, refused) {
         (Some(why), _) => {
-            Some(format!("an unknown number of rows between those that were read ({kept}): {why}"))
+            Some(format!("an unknown number of rows between those that were read ({row_count}): {why}"))
         }
         (None, 0) => None,
         (None, refused) => Some(format!("{} whose values make no sense", Counted(refused, "row"))),
@@ -200,7 +203,7 @@ fn salvage(source: &Connection, target: &Connection, table: &str) -> rusqlite::R
 }
 
 fn key(conn: &Connection, table: &str) -> String {
-    // A table without rowids is read in the order of its key, which is its only tree.
+    // A table without rowids is stored in the order of its key. `1` is a constant, so it is read in that order.
     if conn.prepare(&format!("SELECT rowid FROM \"{table}\"")).is_ok() { "rowid" } else { "1" }.to_owned()
 }
 
@@ -219,7 +222,8 @@ fn read_rows(
     Ok(())
 }
 
-/// Removes rows that refer to lost rows. A running task whose run is lost gets a new run, which the recovery can end.
+/// Removes rows that refer to lost tasks. A running task whose run is lost gets a new row for it, so that recovery can end
+/// the run.
 fn reconcile(conn: &Connection) -> rusqlite::Result<Vec<Loss>> {
     let mut losses = Vec::new();
     let mut children: BTreeMap<String, Vec<String>> = BTreeMap::new();

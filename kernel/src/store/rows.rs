@@ -49,7 +49,7 @@ pub(super) fn tables(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     Ok(tables.into_iter().filter(|table| !counts::DERIVED.contains(&table.as_str())).collect())
 }
 
-/// True if a table stores its rows: it is neither a view nor virtual.
+/// Returns true if a table stores its rows: it is neither a view nor virtual.
 pub(super) fn is_plain(conn: &Connection, table: &str) -> rusqlite::Result<bool> {
     conn.query_row(
         "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1 AND sql LIKE 'CREATE TABLE %')",
@@ -144,7 +144,7 @@ impl Tx<'_> {
         open::cache(self.conn, open::CACHE).step("end the import")
     }
 
-    /// True if nothing was ever done on the board.
+    /// Returns true if nothing was ever done on the board.
     pub(crate) fn is_empty(&self) -> Result<bool, Error> {
         self.conn.value(
             "look at the board",
@@ -159,8 +159,9 @@ impl Tx<'_> {
     }
 
     /// Removes the data of a host: user ids of workers, and tokens of runs. Waiting messages become dead, because the
-    /// former host may have sent them. Schedules have no next tick until a file of this host defines them with the same
-    /// text, and their waiting ticks are missed.
+    /// former host may have sent them. Breakers are over: they are of the former host, and each holds all boards of this
+    /// one. A plugin is not ahead of the events. Schedules have no next tick until a file of this host defines them with
+    /// the same text, and their waiting ticks are missed.
     pub(crate) fn forget_host(&self) -> Result<(), Error> {
         self.conn
             .execute_batch(
@@ -168,6 +169,9 @@ impl Tx<'_> {
                  UPDATE task_runs SET token_hash = NULL WHERE token_hash IS NOT NULL; \
                  UPDATE notify_outbox SET state = 'dead', digest = NULL, last_error = 'its board was imported, and the former one may \
                    have sent it' WHERE state = 'waiting'; \
+                 UPDATE holds SET ended_at = created_at, ended_by = 'system:supervisor' \
+                   WHERE kind = 'breaker' AND ended_at IS NULL; \
+                 UPDATE plugin_cursors SET event_id = min(event_id, (SELECT ifnull(max(id), 0) FROM task_events)); \
                  UPDATE schedules SET next = NULL; \
                  UPDATE schedule_ticks SET outcome = 'missed', note = 'its board was imported' WHERE outcome IN ('due', 'queued');",
             )

@@ -9,11 +9,12 @@ use super::columns::{self, columns};
 use super::convert::{StoredTenant, json, micros, to_json, to_json_or_null};
 use super::statement::Statement as _;
 use super::tx::Tx;
+use super::unread::unread;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::filter::Excerpt;
 use crate::model::id::{Profile, RunId, TaskId, Tenant};
-use crate::model::limits::{self, Room};
+use crate::model::limits::{self, ReplyCapacity};
 use crate::model::outcome::{Finished, Outcome, StopReason};
 use crate::model::run::{Holder, Purpose, Run, RunStatus};
 use crate::model::task::Task;
@@ -61,7 +62,7 @@ pub(crate) struct NewRun<'a> {
 
 impl<'a> NewRun<'a> {
     /// Returns a run of the supervisor with neither a claim nor a process.
-    pub(crate) fn of(task: &'a Task, purpose: Purpose, boot_id: &'a str, now: Timestamp) -> Self {
+    pub(crate) fn by_supervisor(task: &'a Task, purpose: Purpose, boot_id: &'a str, now: Timestamp) -> Self {
         NewRun {
             task: &task.id,
             tenant: task.tenant.as_ref(),
@@ -109,7 +110,7 @@ pub(crate) struct Close<'a> {
 
 impl<'a> Close<'a> {
     /// Returns the end of a run without a known process.
-    pub(crate) fn of(
+    pub(crate) fn without_process(
         finished: &'a Finished,
         handoff: Option<&'a Handoff>,
         error: Option<&'a str>,
@@ -154,9 +155,10 @@ impl Tx<'_> {
     }
 
     /// Returns the latest runs of a task, oldest first. The newest have their texts, as far as there is space.
-    pub(crate) fn latest_runs(&self, task: &TaskId, room: Room) -> Result<Excerpt<Run>, Error> {
+    pub(crate) fn latest_runs(&self, task: &TaskId, capacity: ReplyCapacity) -> Result<Excerpt<Run>, Error> {
         let limit = limits::REPLY_ROWS;
-        let mut part = within(self.conn, "ORDER BY id DESC LIMIT ?2", params![task, limit + 1], room, limit)?;
+        let mut part =
+            within(self.conn, "ORDER BY id DESC LIMIT ?2", params![task, limit + 1], capacity, limit)?;
         part.rows.reverse();
         self.with_spent(part)
     }
@@ -168,13 +170,13 @@ impl Tx<'_> {
         task: &TaskId,
         after: RunId,
         limit: u32,
-        room: Room,
+        capacity: ReplyCapacity,
     ) -> Result<Excerpt<Run>, Error> {
         let part = within(
             self.conn,
             "AND id > ?2 ORDER BY id LIMIT ?3",
             params![task, after, limit + 1],
-            room,
+            capacity,
             limit,
         )?;
         self.with_spent(part)
@@ -194,9 +196,8 @@ impl Tx<'_> {
         Ok(part)
     }
 
-    /// Reads all runs, to find values that cannot be read.
-    pub(crate) fn read_all_runs(&self) -> Result<(), Error> {
-        self.conn.scan("read all runs", &format!("SELECT {COLUMNS} FROM task_runs"), [], read, |_| Ok(()))
+    pub(super) fn unread_runs(&self) -> Result<Vec<String>, Error> {
+        unread(self.conn, "task_runs", &format!("SELECT {COLUMNS} FROM task_runs"), read)
     }
 
     pub(crate) fn open_runs(&self) -> Result<Vec<Run>, Error> {
@@ -457,20 +458,20 @@ fn within(
     conn: &Connection,
     rest: &str,
     params: impl rusqlite::Params,
-    mut room: Room,
+    mut capacity: ReplyCapacity,
     limit: u32,
 ) -> Result<Excerpt<Run>, Error> {
-    let found: Vec<Run> = conn.list(
+    let run_rows: Vec<Run> = conn.list(
         "list the runs",
         &format!("SELECT {COLUMNS} FROM task_runs WHERE task_id = ?1 {rest}"),
         params,
         |row| {
             let run = read(row)?;
             let size = size_of_texts(&run);
-            Ok(if room.take(size) { run } else { bare(run, size) })
+            Ok(if capacity.take(size) { run } else { bare(run, size) })
         },
     )?;
-    Ok(Excerpt::of(found, limit as usize))
+    Ok(Excerpt::from_rows(run_rows, limit as usize))
 }
 
 fn size_of_texts(run: &Run) -> usize {

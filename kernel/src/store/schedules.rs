@@ -5,6 +5,7 @@ use rusqlite::{Row, params};
 use super::convert::{json, to_json};
 use super::statement::Statement as _;
 use super::tx::Tx;
+use super::unread::unread;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{ScheduleName, TaskId};
@@ -46,11 +47,11 @@ impl Tx<'_> {
         self.conn.list("list the schedules", &sql, [], read)
     }
 
-    /// Reads every schedule and every tick, to find a value that no reader expects.
-    pub(crate) fn read_all_schedules(&self) -> Result<(), Error> {
-        self.schedules()?;
-        let sql = format!("SELECT {TICKS} FROM schedule_ticks");
-        self.conn.scan("read all ticks", &sql, [], read_tick, |_| Ok(()))
+    pub(super) fn unread_schedules(&self) -> Result<Vec<String>, Error> {
+        let mut found = unread(self.conn, "schedules", &format!("SELECT {COLUMNS} FROM schedules"), read)?;
+        let ticks = format!("SELECT id, {TICKS} FROM schedule_ticks");
+        found.extend(unread(self.conn, "schedule_ticks", &ticks, read_tick)?);
+        Ok(found)
     }
 
     pub(crate) fn find_schedule(&self, name: &ScheduleName) -> Result<Option<Schedule>, Error> {
@@ -171,7 +172,7 @@ impl Tx<'_> {
         // A review without a reviewer and without a check is a person's.
         let waits = "(t.status IN ('blocked', 'triage') \
             OR (t.status = 'review' AND t.reviewer IS NULL AND t.unchecked_run IS NULL))";
-        let sql = format!(
+        let stuck = format!(
             "SELECT k.schedule, {TICKS}, \
                (SELECT t.id FROM tasks t INDEXED BY tasks_schedule WHERE t.schedule = s.name AND {waits} \
                 AND t.status NOT IN ('done', 'archived') ORDER BY t.tick, t.id LIMIT 1) AS waiting \
@@ -179,10 +180,18 @@ impl Tx<'_> {
                WHERE l.schedule = s.name ORDER BY l.tick DESC LIMIT 1) \
              WHERE k.outcome IN ('skipped', 'queued') AND NOT s.spec ->> 'paused' AND waiting IS NOT NULL \
              AND NOT EXISTS (SELECT 1 FROM tasks t INDEXED BY tasks_schedule WHERE t.schedule = s.name \
-               AND t.status NOT IN ('done', 'archived') AND NOT {waits} AND t.status <> 'todo') ORDER BY s.name"
+               AND t.status NOT IN ('done', 'archived') AND NOT {waits} AND t.status <> 'todo')"
+        );
+        let sql = format!(
+            "SELECT s.*, t.status FROM ({stuck}) s JOIN tasks t ON t.id = s.waiting ORDER BY s.schedule"
         );
         let read = |row: &Row<'_>| {
-            Ok(StuckSchedule { name: row.get("schedule")?, tick: read_tick(row)?, task: row.get("waiting")? })
+            Ok(StuckSchedule {
+                name: row.get("schedule")?,
+                tick: read_tick(row)?,
+                task: row.get("waiting")?,
+                status: row.get("status")?,
+            })
         };
         self.conn.list("list stuck schedules", &sql, [], read)
     }

@@ -1,4 +1,5 @@
-//! Mark beside a board about its last daemon: tells the next daemon if it may serve the board without a check.
+//! Mark beside the file of a board with the state in which its last daemon left it. The next daemon reads it to decide if it
+//! may serve the board before an integrity check.
 
 use std::fs;
 use std::io;
@@ -11,17 +12,17 @@ use super::open_error::OpenError;
 
 /// State in which the last daemon left a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
-    /// Closed, and the file has not changed since.
+pub enum ShutdownState {
+    /// The board was closed in order, and the file has not changed since.
     Closed,
-    /// Open under this boot: the daemon was killed, and the page cache has all its writes.
+    /// The board was open in this boot: the daemon was killed, and the page cache has all its writes.
     Open,
-    /// Open when the host went down, changed by another program, or never served.
+    /// The board was open when the host went down, another program has changed the file, or no daemon has served it.
     Unknown,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Mark {
+struct ShutdownRecord {
     version: u32,
     boot_id: String,
     inode: u64,
@@ -35,44 +36,51 @@ struct Closed {
     modified: (i64, i64),
 }
 
-/// Returns the state in which the board at `path` was left, and marks it as open. If the mark cannot be written, it is
+/// Returns the state in which the board at `path` was left, and records it as open. If the record cannot be written, it is
 /// removed, so that the next daemon checks the board before it serves it.
-pub fn take_over(path: &Path, boot_id: &str) -> Left {
-    let Ok(meta) = fs::metadata(path) else { return Left::Unknown };
-    let mark = fs::read(mark_path(path)).ok().and_then(|text| serde_json::from_slice::<Mark>(&text).ok());
-    let left = match mark.filter(|mark| mark.version == 1 && mark.inode == meta.ino()) {
-        Some(Mark { closed: Some(closed), .. }) if closed == standing(&meta) => Left::Closed,
-        Some(Mark { closed: None, boot_id: before, .. }) if before == boot_id => Left::Open,
-        Some(_) | None => Left::Unknown,
+pub fn take_over(path: &Path, boot_id: &str) -> ShutdownState {
+    let Ok(meta) = fs::metadata(path) else { return ShutdownState::Unknown };
+    let record = fs::read(record_path(path))
+        .ok()
+        .and_then(|text| serde_json::from_slice::<ShutdownRecord>(&text).ok());
+    let state = match record.filter(|record| record.version == 1 && record.inode == meta.ino()) {
+        Some(ShutdownRecord { closed: Some(closed), .. }) if closed == file_state(&meta) => {
+            ShutdownState::Closed
+        }
+        Some(ShutdownRecord { closed: None, boot_id: before, .. }) if before == boot_id => {
+            ShutdownState::Open
+        }
+        Some(_) | None => ShutdownState::Unknown,
     };
-    let open = Mark { version: 1, boot_id: boot_id.to_owned(), inode: meta.ino(), closed: None };
+    let open = ShutdownRecord { version: 1, boot_id: boot_id.to_owned(), inode: meta.ino(), closed: None };
     if write(path, &open).is_err() {
-        drop(fs::remove_file(mark_path(path)));
+        drop(fs::remove_file(record_path(path)));
     }
-    left
+    state
 }
 
-/// Marks the board at `path` as closed. The caller has stopped writing to it.
+/// Records the board at `path` as closed. The caller has stopped writing to it.
 ///
 /// # Errors
-/// [`OpenError::Io`] if the mark cannot be written. The next daemon then checks the board before it serves it.
+/// [`OpenError::Io`] if the record cannot be written. The next daemon then checks the board before it serves it.
 pub fn leave(path: &Path, boot_id: &str) -> Result<(), OpenError> {
-    let fail = |source| OpenError::Io { step: "write", path: mark_path(path), source };
+    let fail = |source| OpenError::Io { step: "write", path: record_path(path), source };
     let meta = fs::metadata(path).map_err(fail)?;
-    let closed = Some(standing(&meta));
-    write(path, &Mark { version: 1, boot_id: boot_id.to_owned(), inode: meta.ino(), closed }).map_err(fail)
+    let closed = Some(file_state(&meta));
+    write(path, &ShutdownRecord { version: 1, boot_id: boot_id.to_owned(), inode: meta.ino(), closed })
+        .map_err(fail)
 }
 
-fn standing(meta: &fs::Metadata) -> Closed {
+fn file_state(meta: &fs::Metadata) -> Closed {
     Closed { length: meta.len(), modified: (meta.mtime(), meta.mtime_nsec()) }
 }
 
-fn mark_path(path: &Path) -> PathBuf {
+fn record_path(path: &Path) -> PathBuf {
     path.with_extension("left")
 }
 
-fn write(path: &Path, mark: &Mark) -> io::Result<()> {
-    super::files::replace(&mark_path(path), &serde_json::to_vec(mark).map_err(io::Error::other)?)
+fn write(path: &Path, record: &ShutdownRecord) -> io::Result<()> {
+    super::files::replace(&record_path(path), &serde_json::to_vec(record).map_err(io::Error::other)?)
 }
 
 #[cfg(test)]
@@ -85,20 +93,20 @@ mod tests {
         let bench = Bench::new();
         let path = bench.path.clone();
         bench.ready();
-        assert_eq!(take_over(&path, "boot"), Left::Unknown, "it was never served");
-        assert_eq!(take_over(&path, "boot"), Left::Open, "its daemon was killed");
-        assert_eq!(take_over(&path, "other"), Left::Unknown, "the host went down");
+        assert_eq!(take_over(&path, "boot"), ShutdownState::Unknown, "it was never served");
+        assert_eq!(take_over(&path, "boot"), ShutdownState::Open, "its daemon was killed");
+        assert_eq!(take_over(&path, "other"), ShutdownState::Unknown, "the host went down");
 
         bench.writer.close();
         leave(&path, "boot").unwrap();
-        assert_eq!(take_over(&path, "other"), Left::Closed);
-        assert_eq!(take_over(&path, "other"), Left::Open, "the mark holds once");
+        assert_eq!(take_over(&path, "other"), ShutdownState::Closed);
+        assert_eq!(take_over(&path, "other"), ShutdownState::Open, "the mark holds once");
 
         leave(&path, "boot").unwrap();
         let mut bytes = fs::read(&path).unwrap();
         bytes[5000] ^= 1;
         fs::write(&path, bytes).unwrap();
-        assert_eq!(take_over(&path, "boot"), Left::Unknown, "somebody wrote to it");
+        assert_eq!(take_over(&path, "boot"), ShutdownState::Unknown, "somebody wrote to it");
     }
 
     #[test]

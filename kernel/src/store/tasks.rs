@@ -9,6 +9,7 @@ use super::columns::{self, Group, columns};
 use super::convert::{Columns, StoredTenant, to_json};
 use super::statement::Statement as _;
 use super::tx::Tx;
+use super::unread::unread;
 use crate::model::clock::Timestamp;
 use crate::model::commits::Commits;
 use crate::model::error::Error;
@@ -57,7 +58,7 @@ fn named_directory(workspace: &str) -> Option<String> {
 }
 
 /// Fields of a task that the state machine and the rules need.
-pub(crate) struct Standing {
+pub(crate) struct StateRow {
     pub(crate) state: State,
     pub(crate) tenant: Option<Tenant>,
     pub(crate) not_before: Option<Timestamp>,
@@ -74,7 +75,7 @@ pub(crate) struct Standing {
 /// Columns that determine a state.
 const STATE: &str =
     "t.status, t.not_before, t.completed_at, t.current_run_id, t.block_kind, t.unchecked_run, r.verdict";
-/// Columns of a standing beside its state.
+/// Columns of a state row beside its state.
 const STANDING: &str = "t.tenant, t.consecutive_failures, t.max_retries, t.last_block_kind, t.block_recurrences, \
     t.check_command, t.max_checks, t.failed_checks, t.goal_mode, t.goal_max_turns, t.goal_turns";
 
@@ -91,7 +92,7 @@ pub(crate) struct Birth<'a> {
 }
 
 /// State of an imported task.
-pub(crate) struct Place<'a> {
+pub(crate) struct ImportedState<'a> {
     pub(crate) state: State,
     pub(crate) why: Option<&'a str>,
     pub(crate) completed_at: Option<Timestamp>,
@@ -112,29 +113,28 @@ impl Tx<'_> {
         )
     }
 
-    /// Returns the standing of a task.
-    pub(crate) fn standing(&self, id: &TaskId) -> Result<Option<Standing>, Error> {
+    /// Returns the state row of a task.
+    pub(crate) fn state_row(&self, id: &TaskId) -> Result<Option<StateRow>, Error> {
         self.conn.find(
             "read where the task stands",
             &format!("SELECT {STATE}, {STANDING} {FROM} WHERE t.id = ?1"),
             [id],
-            |row| read_standing(&Columns::of(row)),
+            |row| read_state_row(&Columns::new(row)),
         )
     }
 
-    /// Returns a task and its standing.
-    pub(crate) fn find_task_standing(&self, id: &TaskId) -> Result<Option<(Task, Standing)>, Error> {
+    /// Returns a task and its state row.
+    pub(crate) fn find_task_with_state(&self, id: &TaskId) -> Result<Option<(Task, StateRow)>, Error> {
         self.conn.find(
             "read the task",
             &format!("SELECT {COLUMNS}, {STATE}, {STANDING} {FROM} WHERE t.id = ?1"),
             [id],
-            |row| Ok((read(row)?, read_standing(&Columns::after(row, COLUMNS))?)),
+            |row| Ok((read(row)?, read_state_row(&Columns::after(row, COLUMNS))?)),
         )
     }
 
-    /// Reads all tasks, to find values that cannot be read.
-    pub(crate) fn read_all_tasks(&self) -> Result<(), Error> {
-        self.conn.scan("read all tasks", &format!("SELECT {COLUMNS} {FROM}"), [], read, |_| Ok(()))
+    pub(super) fn unread_tasks(&self) -> Result<Vec<String>, Error> {
+        unread(self.conn, "tasks", &format!("SELECT {COLUMNS} {FROM}"), read)
     }
 
     /// Calls `each` for the state of every task.
@@ -144,8 +144,8 @@ impl Tx<'_> {
     ) -> Result<(), Error> {
         let sql = format!("SELECT t.id, {STATE} {FROM}");
         let read = |row: &Row<'_>| {
-            let columns = Columns::of(row);
-            Ok((columns.get("id")?, Found::read(&columns)?.state()?))
+            let columns = Columns::new(row);
+            Ok((columns.get("id")?, StateColumns::read(&columns)?.state()?))
         };
         self.conn.scan("read all states", &sql, [], read, |(task, state)| each(task, state))
     }
@@ -199,7 +199,7 @@ impl Tx<'_> {
     }
 
     /// Sets the state of an imported task.
-    pub(crate) fn place_task(&self, id: &TaskId, place: &Place<'_>) -> Result<(), Error> {
+    pub(crate) fn place_task(&self, id: &TaskId, place: &ImportedState<'_>) -> Result<(), Error> {
         let (kind, _) = columns_of(place.state);
         self.conn.run("place the task", "UPDATE tasks SET status = ?2, block_kind = ?3, block_reason = ?4, completed_at = ?5, work_by = ?6 \
                  WHERE id = ?1", params![id, place.state.status(), kind, place.why, place.completed_at, place.work_by])
@@ -333,11 +333,11 @@ impl Tx<'_> {
     }
 }
 
-fn read_standing(row: &Columns<'_, '_>) -> rusqlite::Result<Standing> {
-    let found = Found::read(row)?;
-    let not_before = found.not_before;
-    Ok(Standing {
-        state: found.state()?,
+fn read_state_row(row: &Columns<'_, '_>) -> rusqlite::Result<StateRow> {
+    let columns = StateColumns::read(row)?;
+    let not_before = columns.not_before;
+    Ok(StateRow {
+        state: columns.state()?,
         not_before,
         tenant: row.optional("tenant")?,
         failures: row.get("consecutive_failures")?,
@@ -352,7 +352,7 @@ fn read_standing(row: &Columns<'_, '_>) -> rusqlite::Result<Standing> {
 }
 
 /// Columns of a state.
-struct Found {
+struct StateColumns {
     status: Status,
     not_before: Option<Timestamp>,
     completed_at: Option<Timestamp>,
@@ -362,9 +362,9 @@ struct Found {
     verdict: Option<Verdict>,
 }
 
-impl Found {
+impl StateColumns {
     fn read(row: &Columns<'_, '_>) -> rusqlite::Result<Self> {
-        Ok(Found {
+        Ok(StateColumns {
             status: row.get("status")?,
             not_before: row.get("not_before")?,
             completed_at: row.get("completed_at")?,

@@ -62,13 +62,13 @@ fn column(table: &str, name: &str) -> String {
 }
 
 impl Tx<'_> {
-    /// True if any task belongs to this tenant.
+    /// Returns true if any task belongs to this tenant.
     pub(crate) fn has_tenant(&self, tenant: &Tenant) -> Result<bool, Error> {
         let sql = "SELECT EXISTS (SELECT 1 FROM tasks WHERE tenant = ?1)";
         self.conn.value("look for the tenant", sql, [StoredTenant(Some(tenant))])
     }
 
-    /// True if any task of the board belongs to a tenant, or did: the counts of a tenant outlast its tasks.
+    /// Returns true if any task of the board belongs to a tenant, or did: the counts of a tenant outlast its tasks.
     pub(crate) fn has_tenants(&self) -> Result<bool, Error> {
         let sql = "SELECT EXISTS (SELECT 1 FROM tenant_counts WHERE tenant > '')";
         self.conn.value("look for tenants", sql, [])
@@ -94,9 +94,9 @@ impl Tx<'_> {
     /// Returns the digests of the attachments of a tenant's tasks.
     pub(crate) fn digests_of(&self, tenant: &Tenant) -> Result<BTreeSet<Digest>, Error> {
         let sql = format!("SELECT DISTINCT sha256 FROM task_attachments WHERE task_id IN {TASKS}");
-        let found: Vec<Digest> =
+        let digests: Vec<Digest> =
             self.conn
                 .list("list the attached files", &sql, [StoredTenant(Some(tenant))], |row| row.get(0))?;
-        Ok(found.into_iter().collect())
+        Ok(digests.into_iter().collect())
     }
 }

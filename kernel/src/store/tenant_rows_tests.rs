@@ -54,7 +54,7 @@ fn fill(bench: &Bench, name: &str) -> (TaskId, TaskId, RunId) {
 
 fn export(bench: &Bench, name: &str) -> Result<String, Error> {
     let mut out = Vec::new();
-    let blobs = Blobs::beside(&bench.path);
+    let blobs = Blobs::of_board(&bench.path);
     bench.readers.with(|view| view.export_tenant(&tenant(name), &blobs, &mut out))?;
     Ok(String::from_utf8(out).unwrap())
 }
@@ -122,7 +122,7 @@ fn what_a_row_names_of_another_tenant_is_left_out_of_it() {
     assert!(!text.contains(other.as_str()), "{text}");
     let to = Bench::new();
     let path = to.path.clone();
-    to.call(move |board| board.import(&mut text.as_bytes(), &Blobs::beside(&path), &alice())).unwrap();
+    to.call(move |board| board.import(&mut text.as_bytes(), &Blobs::of_board(&path), &alice())).unwrap();
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn what_a_tenant_exports_is_a_board_of_its_own() {
 
     let path = to.path.clone();
     let imported =
-        to.call(move |board| board.import(&mut text.as_bytes(), &Blobs::beside(&path), &alice())).unwrap();
+        to.call(move |board| board.import(&mut text.as_bytes(), &Blobs::of_board(&path), &alice())).unwrap();
 
     assert_eq!(imported.rows["tasks"], 2);
     assert_eq!(to.task(&own).title, "parent of acme");

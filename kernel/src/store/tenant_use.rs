@@ -14,18 +14,18 @@ use crate::model::tenant_use::RunsUse;
 fn read(row: &Row<'_>) -> rusqlite::Result<(Timestamp, RunsUse)> {
     let usage: Option<String> = row.get("usage")?;
     let usage: Value = usage.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-    let told = |name: &str| usage.get(name).and_then(Value::as_u64).unwrap_or(0);
+    let number_of = |name: &str| usage.get(name).and_then(Value::as_u64).unwrap_or(0);
     let count = |name: &str| row.get::<_, i64>(name).map(|count| count.max(0).unsigned_abs());
-    let peak = match told("memory_peak_bytes") {
-        0 => told("max_rss_kib").saturating_mul(1024),
+    let peak = match number_of("memory_peak_bytes") {
+        0 => number_of("max_rss_kib").saturating_mul(1024),
         peak => peak,
     };
     let used = RunsUse {
         runs: 1,
-        cpu_us: told("user_us").saturating_add(told("system_us")),
+        cpu_us: number_of("user_us").saturating_add(number_of("system_us")),
         peak_memory_bytes: peak,
-        read_bytes: told("read_bytes"),
-        written_bytes: told("written_bytes"),
+        read_bytes: number_of("read_bytes"),
+        written_bytes: number_of("written_bytes"),
         tokens: count("tokens")?,
         cost_micros: count("cost")?,
     };

@@ -14,8 +14,8 @@ const OPERATIONS: i32 = 10_000;
 
 /// Ends the statements of a connection to a foreign file when this time is over.
 pub(super) fn limit(conn: &Connection, path: &Path, time: Duration) -> Result<(), OpenError> {
-    let begun = Instant::now();
-    conn.progress_handler(OPERATIONS, Some(move || begun.elapsed() >= time))
+    let started = Instant::now();
+    conn.progress_handler(OPERATIONS, Some(move || started.elapsed() >= time))
         .map_err(|error| sqlite("prepare", path, error))
 }
 

@@ -11,7 +11,7 @@ use crate::testing::{Bench, alice, titled};
 use crate::{Blobs, EndCause, Error, Imported, NewAttachment, NewTask, ScheduleSpec, Timing};
 
 fn import(bench: &Bench, text: &str) -> Result<Imported, Error> {
-    let (text, blobs) = (text.to_owned(), Blobs::beside(&bench.path));
+    let (text, blobs) = (text.to_owned(), Blobs::of_board(&bench.path));
     bench.call(move |board| board.import(&mut BufReader::new(text.as_bytes()), &blobs, &alice()))
 }
 
@@ -165,8 +165,13 @@ fn every_table_of_the_schema_comes_through_an_export_and_through_a_backup() {
     crate::backup_board(&from.path, &copy, crate::Existing::Keep, "{}").unwrap();
     let other = tempfile::tempdir().unwrap();
     let restored = other.path().join("board.db");
-    crate::restore_board(&restored, &copy, crate::RunId(0), crate::Timestamp::from_micros(1), &|_| ())
-        .unwrap();
+    let terms = crate::RestoreTerms {
+        runs: crate::RunId(0),
+        now: crate::Timestamp::from_micros(1),
+        workspace: &|_| None,
+        unfit: crate::UnfitRows::Refused,
+    };
+    crate::restore_board(&restored, &copy, &terms, &|_| ()).unwrap();
 
     assert_eq!(tables(&restored), expected);
     let imported = tables(&to.path);
@@ -181,7 +186,7 @@ fn every_table_of_the_schema_comes_through_an_export_and_through_a_backup() {
 fn with_files() -> (Bench, Vec<u8>) {
     let bench = full();
     let task = bench.ready();
-    let blobs = Blobs::beside(&bench.path);
+    let blobs = Blobs::of_board(&bench.path);
     let bytes: Vec<u8> = (0..1_300_000_u32).map(|at| at.to_le_bytes()[at as usize % 3]).collect();
     for (name, bytes) in [("big", bytes.as_slice()), ("empty", &[])] {
         let stored = blobs.store(&mut &*bytes).unwrap();
@@ -203,8 +208,10 @@ fn files_come_through_an_export_and_what_is_missing_is_named() {
     let (from, bytes) = with_files();
     let mut out = Vec::new();
     let details = Some(serde_json::json!({"name": "Ours"}));
-    let exported =
-        from.readers.with(|view| view.export(&Blobs::beside(&from.path), details.clone(), &mut out)).unwrap();
+    let exported = from
+        .readers
+        .with(|view| view.export(&Blobs::of_board(&from.path), details.clone(), &mut out))
+        .unwrap();
     assert_eq!(exported.files, 2);
     let lacks: Vec<String> = exported.lacks.iter().map(ToString::to_string).collect();
     assert!(lacks.len() == 1 && lacks[0].ends_with("its bytes are missing"), "{lacks:?}");
@@ -215,8 +222,8 @@ fn files_come_through_an_export_and_what_is_missing_is_named() {
     let imported = import(&to, &text).unwrap();
 
     assert_eq!((imported.files, imported.details), (2, details));
-    let stored = Blobs::beside(&to.path);
-    let digests = to.readers.with(|view| view.attached(&crate::Extent::All)).unwrap();
+    let stored = Blobs::of_board(&to.path);
+    let digests = to.readers.with(|view| view.attached(&crate::SweepScope::All)).unwrap();
     let read = digests.iter().filter_map(|digest| stored.read(digest).unwrap().ok());
     let mut read: Vec<Vec<u8>> = read.collect();
     read.sort_by_key(Vec::len);
@@ -284,6 +291,8 @@ fn a_value_that_no_board_has_is_refused_with_its_line_and_column() {
         ("task_comments", "id", serde_json::json!(i64::MAX)),
         ("schedules", "next", serde_json::json!(i64::MAX)),
         ("sqlite_sequence", "seq", serde_json::json!(i64::MAX)),
+        ("sqlite_sequence", "seq", serde_json::json!((1_i64 << 53) - 1)),
+        ("task_runs", "nonce", serde_json::json!("=")),
     ] {
         let error = import(&Bench::new(), &with(table, column, value)).unwrap_err().to_string();
         assert!(
@@ -310,6 +319,29 @@ fn an_imported_schedule_does_nothing_until_it_is_defined_on_this_host() {
 }
 
 #[test]
+fn an_imported_board_keeps_no_breaker_of_the_former_host_and_no_plugin_ahead_of_its_events() {
+    let from = full();
+    Connection::open(&from.path)
+        .unwrap()
+        .execute_batch(
+            "INSERT INTO holds (kind, scope, name, reason, placed_by, until, created_at) \
+               VALUES ('breaker', 'host', 'host', 'r', 'system:supervisor', 9000000000000000, 1), \
+                      ('manual', 'profile', 'shell', 'r', 'alice', NULL, 1); \
+             UPDATE plugin_cursors SET event_id = 4000000000",
+        )
+        .unwrap();
+    let to = Bench::new();
+
+    import(&to, &from.dump()).unwrap();
+
+    let live = to.readers.with(|view| view.holds()).unwrap();
+    assert_eq!(live.iter().map(|hold| hold.kind).collect::<Vec<_>>(), [crate::HoldKind::Manual]);
+    let cursors = to.readers.with(|view| view.plugin_cursors()).unwrap();
+    let last = to.call(|board| board.tx.last_event()).unwrap();
+    assert_eq!(cursors[0].event, last, "the next event is delivered");
+}
+
+#[test]
 fn the_policies_of_imported_tasks_are_known_before_the_import_is_kept() {
     let bench = Bench::new();
     let policy = |policy: &str, title: &str| {
@@ -323,13 +355,13 @@ fn the_policies_of_imported_tasks_are_known_before_the_import_is_kept() {
     policy("unconfined", "wide too");
     bench.create(titled("plain"));
     let found = bench.call(|board| board.imported_policies()).unwrap();
-    let told: Vec<_> = found.iter().map(|one| (one.policy.as_deref(), one.tasks)).collect();
-    assert!(told.contains(&(Some("unconfined"), 2)) && told.contains(&(None, 1)), "{found:?}");
+    let counts: Vec<_> = found.iter().map(|one| (one.policy.as_deref(), one.tasks)).collect();
+    assert!(counts.contains(&(Some("unconfined"), 2)) && counts.contains(&(None, 1)), "{found:?}");
     assert!(found.iter().any(|one| one.first == wide), "{found:?}");
 }
 
 #[test]
-fn an_older_export_without_files_and_newer_tables_is_read() {
+fn an_older_export_without_newer_tables_is_read() {
     let text = full().dump();
     let old: Vec<String> = text
         .lines()
@@ -340,7 +372,6 @@ fn an_older_export_without_files_and_newer_tables_is_read() {
             let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
             if let Some(end) = line.get_mut("end").and_then(|end| end.as_object_mut()) {
                 end.retain(|table, _| table != "holds" && table != "sqlite_sequence");
-                line.as_object_mut().unwrap().remove("files");
             }
             line.to_string()
         })
@@ -403,7 +434,8 @@ fn an_import_takes_all_or_nothing_and_says_which_line_is_wrong() {
         (String::new(), "empty"),
         ("{}".to_owned(), "line 1: this is not an exported board"),
         (text.replacen("supervisor-board", "others", 1), "format"),
-        (text.replacen("\"version\":1", "\"version\":2", 1), "newer"),
+        (text.replacen("\"version\":2", "\"version\":1", 1), "older than 0.1.0"),
+        (text.replacen("\"version\":2", "\"version\":3", 1), "newer"),
         (cut, "cut off"),
         (without("\"table\":\"task_links\""), "counts"),
         (text.replacen("\"table\":\"tasks\"", "\"table\":\"taskz\"", 1), "no table"),

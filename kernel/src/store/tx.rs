@@ -103,7 +103,7 @@ pub(crate) enum Savepoint {
 }
 
 impl Savepoint {
-    fn of(self, job: &'static str, attempt: &'static str) -> &'static str {
+    fn choose(self, job: &'static str, attempt: &'static str) -> &'static str {
         match self {
             Savepoint::Job => job,
             Savepoint::Attempt => attempt,
@@ -132,7 +132,7 @@ impl Tx<'_> {
         if self.is_over() { Ok(()) } else { self.conn.run("roll back", "ROLLBACK", []) }
     }
 
-    /// True if `SQLite` has ended the transaction itself, as it does when the disk is full.
+    /// Returns true if `SQLite` has ended the transaction itself, as it does when the disk is full.
     pub(crate) fn is_over(&self) -> bool {
         self.conn.is_autocommit()
     }
@@ -143,17 +143,17 @@ impl Tx<'_> {
     }
 
     pub(crate) fn savepoint(&self, savepoint: Savepoint) -> Result<(), Error> {
-        self.conn.run("begin a step", savepoint.of("SAVEPOINT job", "SAVEPOINT attempt"), [])
+        self.conn.run("begin a step", savepoint.choose("SAVEPOINT job", "SAVEPOINT attempt"), [])
     }
 
     /// Keeps the changes since the savepoint, and removes it.
     pub(crate) fn release(&self, savepoint: Savepoint) -> Result<(), Error> {
-        self.conn.run("end a step", savepoint.of("RELEASE job", "RELEASE attempt"), [])
+        self.conn.run("end a step", savepoint.choose("RELEASE job", "RELEASE attempt"), [])
     }
 
     /// Undoes the changes since the savepoint, and removes it.
     pub(crate) fn undo_to(&self, savepoint: Savepoint) -> Result<(), Error> {
-        self.conn.run("undo a step", savepoint.of("ROLLBACK TO job", "ROLLBACK TO attempt"), [])?;
+        self.conn.run("undo a step", savepoint.choose("ROLLBACK TO job", "ROLLBACK TO attempt"), [])?;
         self.release(savepoint)
     }
 }

@@ -18,7 +18,7 @@ const KEPT: &str = "SELECT tenant, sum(entries) AS entries, sum(bytes) AS bytes,
 
 /// Data of a tenant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct TenantData {
     /// Number of tasks, comments and files.
     pub(crate) entries: u64,
     pub(crate) bytes: u64,
@@ -45,16 +45,16 @@ impl Tx<'_> {
     }
 
     /// Returns the data of a tenant.
-    pub(crate) fn kept_by_tenant(&self, tenant: Option<&Tenant>) -> Result<Kept, Error> {
+    pub(crate) fn kept_by_tenant(&self, tenant: Option<&Tenant>) -> Result<TenantData, Error> {
         let count = |row: &Row<'_>, at| row.get::<_, i64>(at).map(|count: i64| count.max(0).unsigned_abs());
         let sql = "SELECT entries, bytes, events FROM tenant_counts WHERE tenant = ?1";
-        let kept = self.conn.find("read what the tenant keeps", sql, [StoredTenant(tenant)], |row| {
-            Ok(Kept { entries: count(row, 0)?, bytes: count(row, 1)?, events: count(row, 2)? })
+        let stored = self.conn.find("read what the tenant keeps", sql, [StoredTenant(tenant)], |row| {
+            Ok(TenantData { entries: count(row, 0)?, bytes: count(row, 1)?, events: count(row, 2)? })
         });
-        Ok(kept?.unwrap_or_default())
+        Ok(stored?.unwrap_or_default())
     }
 
-    /// True if tenants other than this one have tasks on the board.
+    /// Returns true if tenants other than this one have tasks on the board.
     pub(crate) fn has_other_tenants(&self, tenant: Option<&Tenant>) -> Result<bool, Error> {
         let sql = "SELECT EXISTS (SELECT 1 FROM tenant_counts WHERE tenant <> ?1 AND entries > 0)";
         self.conn.value("look for other tenants", sql, [StoredTenant(tenant)])
@@ -63,11 +63,11 @@ impl Tx<'_> {
 
 /// Returns the number of wrong counters of tenants. Reads all rows.
 pub(crate) fn wrong(conn: &Connection) -> rusqlite::Result<i64> {
-    let told = "SELECT tenant, entries, bytes, events FROM tenant_counts \
+    let stored_counts = "SELECT tenant, entries, bytes, events FROM tenant_counts \
                 WHERE entries <> 0 OR bytes <> 0 OR events <> 0";
     conn.query_row(
         &format!(
-            "SELECT count(*) FROM (SELECT * FROM ({KEPT} EXCEPT {told}) UNION SELECT * FROM ({told} EXCEPT {KEPT}))"
+            "SELECT count(*) FROM (SELECT * FROM ({KEPT} EXCEPT {stored_counts}) UNION SELECT * FROM ({stored_counts} EXCEPT {KEPT}))"
         ),
         [],
         |row| row.get(0),

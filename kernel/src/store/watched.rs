@@ -23,9 +23,9 @@ pub(crate) struct Watched {
 
 impl Watched {
     /// Records the state of a board that was just opened.
-    pub(crate) fn of(path: &Path, database: &Database) -> Result<Self, OpenError> {
+    pub(crate) fn open(path: &Path, database: &Database) -> Result<Self, OpenError> {
         let io = |step, source| OpenError::Io { step, path: path.to_owned(), source };
-        let presence = Presence::of(path).map_err(|source| io("look at", source))?;
+        let presence = Presence::open(path).map_err(|source| io("look at", source))?;
         let held = || -> Result<_, Error> {
             let tx = database.read()?;
             Ok((tx.board_id()?, tx.last_event()?))
@@ -46,7 +46,7 @@ impl Watched {
         Arc::clone(&self.presence)
     }
 
-    /// Refuses to go on if another file or another board is in the place of this board.
+    /// Refuses to go on if the path of this board now holds another file or another board.
     pub(crate) fn require(&self) -> Result<(), Error> {
         self.presence.require_own(|| still_holds(&self.path, self.board, self.last_event.get()))
     }
@@ -61,7 +61,7 @@ impl Watched {
 
     /// Records that the log was moved into the database.
     pub(crate) fn note_written(&self) {
-        // The next write notices a file that is gone in the meantime.
+        // The error can be ignored: the next write reports a file that was removed in the meantime.
         drop(self.presence.require_written());
     }
 }

@@ -13,7 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 
 use self::convert::{
-    Known, Notes, moment, moment_or, owner, profile, report_lines, small, title, truth, words, workspace,
+    ImportedTasks, Notes, moment, moment_or, owner, profile, report_lines, small, title, truth, words,
+    workspace,
 };
 use self::rows::Incoming;
 use super::cells::{number, text, word};
@@ -40,8 +41,8 @@ pub(crate) fn adopt(
     let mut notes = Notes::default();
     let mut taken = BTreeMap::new();
     let rows = |table: &str| peer.rows.get(table).map(Vec::as_slice).unwrap_or_default();
-    columns::tell(peer, &mut notes);
-    let mut known = Known::new();
+    columns::add_notes(peer, &mut notes);
+    let mut known = ImportedTasks::new();
     let mut keys = BTreeSet::new();
     // Tasks come first: all other rows are imported only if their task was.
     for row in rows("tasks") {
@@ -57,11 +58,11 @@ pub(crate) fn adopt(
         .filter_map(|row| owner(row, "id", &known))
         .collect();
     let mut count = |table: &str, take: &dyn Fn(Incoming<'_>) -> Result<bool, Error>| {
-        let mut kept = 0;
+        let mut imported = 0;
         for row in rows(table) {
-            kept += u64::from(take(Incoming { tx, row, known: &known, now, notes: &mut notes })?);
+            imported += u64::from(take(Incoming { tx, row, known: &known, now, notes: &mut notes })?);
         }
-        taken.insert(table.to_owned(), kept);
+        taken.insert(table.to_owned(), imported);
         Ok::<(), Error>(())
     };
     // Runs come before comments, whose authors are recognized by the runs' profiles, and before the states.
@@ -107,7 +108,7 @@ fn task(
     notes: &mut Notes,
 ) -> Result<Option<(TaskId, Option<Tenant>)>, Error> {
     let Some(id) = text(row, "id").and_then(|id| TaskId::in_full(id.as_ref()).ok()) else {
-        notes.left(
+        notes.omitted(
             row,
             "tasks have an id that cannot be one here: `t_`, then up to 62 letters, digits, `_` or `-`",
         );

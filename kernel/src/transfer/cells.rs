@@ -1,8 +1,8 @@
 //! Conversions of another program's cells to texts and numbers.
 
-use super::values;
 use crate::model::cell::Cell;
 use crate::store::foreign::ForeignRow;
+use crate::store::values;
 
 pub(super) fn text(row: &ForeignRow, column: &str) -> Option<String> {
     match row.get(column)? {

@@ -1,4 +1,4 @@
-//! Writes the bytes of attached files as lines of an export, in pieces, so that no line is too long.
+//! Writes the bytes of attached files as lines of an export, in chunks, so that no line is too long.
 //!
 //! ```text
 //! {"file":{"sha256":"…","at":0,"hex":"…"}}
@@ -15,28 +15,28 @@ use crate::model::id::Digest;
 use crate::store::tx::Tx;
 
 /// Number of bytes in a line, which has twice as many hexadecimal digits.
-const PIECE: usize = 512 * 1024;
+const CHUNK_BYTES: usize = 512 * 1024;
 
-/// Piece of a file.
+/// Chunk of a file.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Piece {
+pub(super) struct Chunk {
     sha256: Digest,
-    /// Number of bytes of the file before this piece.
+    /// Number of bytes of the file before this chunk.
     at: u64,
     hex: String,
 }
 
-/// Returns the pieces of a file. An empty file has a single piece.
-pub(super) fn pieces<'a>(digest: &'a Digest, bytes: &'a [u8]) -> impl Iterator<Item = Piece> + 'a {
-    let count = bytes.len().div_ceil(PIECE).max(1);
+/// Returns the chunks of a file. An empty file has a single chunk.
+pub(super) fn chunks<'a>(digest: &'a Digest, bytes: &'a [u8]) -> impl Iterator<Item = Chunk> + 'a {
+    let count = bytes.len().div_ceil(CHUNK_BYTES).max(1);
     (0..count).map(move |number| {
-        let at = number * PIECE;
-        let piece = bytes.get(at..bytes.len().min(at + PIECE)).unwrap_or_default();
-        Piece { sha256: digest.clone(), at: u64::try_from(at).unwrap_or(u64::MAX), hex: hex::encode(piece) }
+        let at = number * CHUNK_BYTES;
+        let chunk = bytes.get(at..bytes.len().min(at + CHUNK_BYTES)).unwrap_or_default();
+        Chunk { sha256: digest.clone(), at: u64::try_from(at).unwrap_or(u64::MAX), hex: hex::encode(chunk) }
     })
 }
 
-/// Receiver of files in pieces. Each file must be complete before the next begins.
+/// Receiver of files in chunks. Each file must be complete before the next begins.
 pub(super) struct Incoming<'a> {
     blobs: &'a Blobs,
     open: Option<(Digest, u64, Draft)>,
@@ -48,26 +48,26 @@ impl<'a> Incoming<'a> {
         Incoming { blobs, open: None, stored: BTreeSet::new() }
     }
 
-    /// Takes the next piece.
-    pub(super) fn take(&mut self, tx: &Tx<'_>, piece: &Piece) -> Result<(), Refused> {
-        if self.open.as_ref().is_some_and(|(digest, ..)| *digest != piece.sha256) {
+    /// Takes the next chunk.
+    pub(super) fn take(&mut self, tx: &Tx<'_>, chunk: &Chunk) -> Result<(), Refused> {
+        if self.open.as_ref().is_some_and(|(digest, ..)| *digest != chunk.sha256) {
             self.end()?;
         }
         let (digest, length, mut draft) = match self.open.take() {
             Some(open) => open,
-            None if !tx.is_attached(&piece.sha256)? => {
-                return Err(format!("no attachment has the content {}", piece.sha256).into());
+            None if !tx.is_attached(&chunk.sha256)? => {
+                return Err(format!("no attachment has the content {}", chunk.sha256).into());
             }
-            None if self.stored.contains(&piece.sha256) => {
-                return Err(format!("the file {} comes twice", piece.sha256).into());
+            None if self.stored.contains(&chunk.sha256) => {
+                return Err(format!("the file {} comes twice", chunk.sha256).into());
             }
-            None => (piece.sha256.clone(), 0, self.blobs.draft()?),
+            None => (chunk.sha256.clone(), 0, self.blobs.draft()?),
         };
-        if piece.at != length {
-            return Err(format!("the file {digest} goes on at {} and not at {length}", piece.at).into());
+        if chunk.at != length {
+            return Err(format!("the file {digest} goes on at {} and not at {length}", chunk.at).into());
         }
         let bytes =
-            hex::decode(&piece.hex).map_err(|_| format!("the file {digest} has no hexadecimal digits"))?;
+            hex::decode(&chunk.hex).map_err(|_| format!("the file {digest} has no hexadecimal digits"))?;
         draft.write(&bytes)?;
         self.open = Some((digest, length + u64::try_from(bytes.len()).unwrap_or(u64::MAX), draft));
         Ok(())

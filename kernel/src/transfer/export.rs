@@ -1,7 +1,7 @@
 //! Exports a board as JSON Lines, with every row and every attached file, and imports such lines into an empty board.
 //!
 //! ```text
-//! {"format":"supervisor-board","version":1,"schema":1,"board":"…","name":"default","details":{…}}
+//! {"format":"supervisor-board","version":2,"schema":1,"board":"…","name":"default","details":{…}}
 //! {"table":"tasks","row":{"id":"t_0123abcd","title":"…",…}}
 //! …
 //! {"file":{"sha256":"…","at":0,"hex":"…"}}
@@ -18,8 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::bundle;
-use super::chunks::{Incoming, Piece, Refused, pieces};
-use super::values::unfit;
+use super::chunks::{Chunk, Incoming, Refused, chunks};
 use crate::blobs::{Blobs, Lack};
 use crate::model::cell::Cell;
 use crate::model::counted::Counted;
@@ -27,9 +26,11 @@ use crate::model::error::{EXPORT, Error};
 use crate::model::id::Tenant;
 use crate::store::migrate;
 use crate::store::tx::Tx;
+use crate::store::values::unfit_to_import;
 
 const FORMAT: &str = "supervisor-board";
-const VERSION: u32 = 1;
+/// Version of the format. Version 1 is older than release 0.1.0.
+const VERSION: u32 = 2;
 /// Number of rows, by table.
 pub type Rows = BTreeMap<String, u64>;
 
@@ -71,19 +72,10 @@ struct Header {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Line {
-    Row {
-        table: String,
-        row: Map<String, Value>,
-    },
-    File {
-        file: Piece,
-    },
-    End {
-        end: Rows,
-        #[serde(default)]
-        files: u64,
-    },
+enum ExportLine {
+    Row { table: String, row: Map<String, Value> },
+    File { file: Chunk },
+    End { end: Rows, files: u64 },
 }
 
 /// Part of a board to export.
@@ -144,18 +136,18 @@ pub(crate) fn export(
     let (files, mut lacks) = bundle::put_files(
         digests,
         |digest| Ok(blobs.read(digest)?),
-        |digest, bytes| pieces(digest, bytes).try_for_each(|piece| line(out, &json!({ "file": piece }))),
+        |digest, bytes| chunks(digest, bytes).try_for_each(|chunk| line(out, &json!({ "file": chunk }))),
         || tx.all_attachments(),
     )?;
     // The attachments of other tenants do not concern this export.
     if let Portion::Tenant(tenant) = portion {
-        let mut own = Vec::with_capacity(lacks.len());
+        let mut unresolved = Vec::with_capacity(lacks.len());
         for lack in lacks {
             if tx.find_task(&lack.file.task_id)?.is_some_and(|task| task.tenant.as_ref() == Some(tenant)) {
-                own.push(lack);
+                unresolved.push(lack);
             }
         }
-        lacks = own;
+        lacks = unresolved;
     }
     line(out, &json!({ "end": counts, "files": files }))?;
     out.flush().map_err(|error| failed(EXPORT, error))?;
@@ -195,10 +187,10 @@ fn import_lines(tx: &Tx<'_>, blobs: &Blobs, lines: &mut dyn BufRead) -> Result<I
         if end.is_some() {
             return Err(wrong(number, "something follows the last line"));
         }
-        match serde_json::from_str::<Line>(&text).map_err(|error| unreadable(number, &error))? {
-            Line::End { end: told, files } => end = Some((told, files)),
-            Line::File { file } => incoming.take(tx, &file).map_err(|why| refused(number, why))?,
-            Line::Row { table, row } => {
+        match serde_json::from_str::<ExportLine>(&text).map_err(|error| unreadable(number, &error))? {
+            ExportLine::End { end: announced, files } => end = Some((announced, files)),
+            ExportLine::File { file } => incoming.take(tx, &file).map_err(|why| refused(number, why))?,
+            ExportLine::Row { table, row } => {
                 let names = schemas
                     .get(&table)
                     .ok_or_else(|| wrong(number, format!("there is no table {table:?}")))?;
@@ -210,17 +202,17 @@ fn import_lines(tx: &Tx<'_>, blobs: &Blobs, lines: &mut dyn BufRead) -> Result<I
     if number == 1 {
         return Err(wrong(1, "the file is empty"));
     }
-    let Some((mut told, told_files)) = end else {
+    let Some((mut announced, announced_files)) = end else {
         return Err(wrong(number, "the last line is missing: the file was cut off"));
     };
     // A table that only one of the two programs knows has no rows.
-    told.retain(|_, count| *count > 0);
+    announced.retain(|_, count| *count > 0);
     // Both programs may have tables that the other lacks, so only the counts of tables with rows are compared.
-    if !told.iter().eq(counts.iter().filter(|(_, count)| **count > 0)) {
+    if !announced.iter().eq(counts.iter().filter(|(_, count)| **count > 0)) {
         return Err(wrong(number, "its counts are not those of the rows"));
     }
     let files = incoming.end().map_err(|why| refused(number, why))?;
-    if files != told_files {
+    if files != announced_files {
         return Err(wrong(number, "its count is not that of the files"));
     }
     tx.forget_host()?;
@@ -260,6 +252,9 @@ fn check_header(text: &str) -> Result<Option<Value>, Error> {
     if header.format != FORMAT {
         return Err(wrong(1, format!("the format is {:?}, not {FORMAT:?}", header.format)));
     }
+    if header.version < VERSION {
+        return Err(wrong(1, "its format is older than 0.1.0, which this program does not read"));
+    }
     if header.version > VERSION || header.schema > migrate::latest() {
         return Err(wrong(1, "a newer supervisor wrote it"));
     }
@@ -274,7 +269,7 @@ fn insert(tx: &Tx<'_>, table: &str, known: &[String], row: Map<String, Value>) -
             return Err(format!("{table} has no column {name:?}"));
         }
         let cell = from_json(value).ok_or_else(|| format!("{table}.{name} has no value of a column"))?;
-        if let Some(why) = unfit(table, &name, &cell) {
+        if let Some(why) = unfit_to_import(table, &name, &cell) {
             return Err(format!("{table}.{name} {why}"));
         }
         values.push(cell);

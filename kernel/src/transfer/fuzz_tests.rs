@@ -30,7 +30,7 @@ impl Empty {
         let (clock, entropy) = (ManualClock::default(), SeededEntropy::new(7));
         create_board(&path, &"fuzz".parse().unwrap(), &clock, &entropy).unwrap();
         let database = Database::writer(&path).unwrap();
-        Empty { directory, database, blobs: Blobs::beside(&path) }
+        Empty { directory, database, blobs: Blobs::of_board(&path) }
     }
 
     /// Runs a job and undoes its writes.

@@ -8,7 +8,6 @@ mod chunks;
 pub(crate) mod export;
 pub(crate) mod peer;
 pub(crate) mod projection;
-mod values;
 
 #[cfg(test)]
 mod fuzz_tests;

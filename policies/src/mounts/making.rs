@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use nix::mount::{MntFlags, MsFlags, umount2};
 use nix::sched::{CloneFlags, unshare};
-use nix::unistd::{chdir, pivot_root};
+use nix::unistd::{chdir, getegid, pivot_root};
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags, fstatvfs, open};
 
-use super::{How, PROC, Place, Plan, Processes, STAGE, ViewMount};
+use super::{How, OpenedPath, PROC, Plan, Processes, STAGE, ViewMount};
 use crate::arrange::Arranged;
 use crate::mounting::{MountError, OLD, ProbeError, at, mount_at, seal};
 use crate::namespaces::unshare_as_self;
@@ -49,7 +49,7 @@ impl Plan {
         let mut covered = Vec::new();
         let mut tmp = self.tmp.as_ref();
         let mut ways = Vec::new();
-        let mut show_tmp = |tmp: &Place| -> Result<(), ProbeError> {
+        let mut show_tmp = |tmp: &OpenedPath| -> Result<(), ProbeError> {
             tmp.bind(&old, Path::new(STAGE))?;
             ways = self.ways_through_tmp()?;
             Ok(())
@@ -136,11 +136,17 @@ impl Plan {
                     // The held directory, wherever its name may lead by now.
                     let target = Opened::real(path)?.directory()?;
                     let name = format!("{OLD}/proc/self/fd/{}", target.as_fd().as_raw_fd());
+                    let gid = match self.how {
+                        How::Own => *gid,
+                        // The group of the caller is the only one that its namespace knows (user_namespaces(7)). The
+                        // kernel refuses a mount for another, such as a further group of the user.
+                        How::UserNamespace | How::Entered => getegid().as_raw(),
+                    };
                     let options = format!("mode=755,size=64k,uid={uid},gid={gid}");
                     mount_at("empty", Some("tmpfs"), Path::new(&name), Some("tmpfs"), safe, Some(&options))?;
                 }
                 Arranged::Bind { at: path, source, access } => {
-                    let place = Place { opened: source.again()?, writable: access.writes() };
+                    let place = OpenedPath { opened: source.again()?, writable: access.writes() };
                     place.bind(&old, path)?;
                 }
                 Arranged::Link { at: path, target } => {
@@ -190,7 +196,7 @@ impl Plan {
     }
 }
 
-impl Place {
+impl OpenedPath {
     /// Binds the path, found again under the old root, at `target` of the new one.
     fn bind(&self, old: impl AsFd, target: &Path) -> Result<(), ProbeError> {
         let source = self.opened.same_under(old)?;
@@ -247,8 +253,9 @@ fn mount_namespace() -> Result<u64, MountError> {
 /// Refuses to mount anything in the namespace that the caller came from, because its mounts are the host's.
 fn require_left(host: u64) -> Result<(), MountError> {
     let is_left = mount_namespace()? != host;
-    let left = if is_left { Ok(()) } else { Err(io::Error::other("the mounts would be those of the host")) };
-    at("leave", Path::new(OWN_NAMESPACE), left)
+    let detached =
+        if is_left { Ok(()) } else { Err(io::Error::other("the mounts would be those of the host")) };
+    at("leave", Path::new(OWN_NAMESPACE), detached)
 }
 
 /// Mounts a `/proc` of the caller's pid namespace.
@@ -282,8 +289,8 @@ fn close(dir: &Path) -> io::Result<()> {
     let device = std::fs::symlink_metadata(dir)?.dev();
     for entry in std::fs::read_dir(dir)? {
         let path = entry?.path();
-        let found = std::fs::symlink_metadata(&path)?;
-        if found.is_dir() && found.dev() == device {
+        let metadata = std::fs::symlink_metadata(&path)?;
+        if metadata.is_dir() && metadata.dev() == device {
             close(&path)?;
         }
     }

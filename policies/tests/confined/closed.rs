@@ -74,8 +74,8 @@ fn without_a_view_a_grant_that_holds_a_root_is_refused() {
         let around = Surroundings { closed, ..lab.around() };
         let more = format!(r#"{},"view":false"#, with_text(&text));
         let output = lab.command("", &around, &more, &["/bin/true"]).output().unwrap();
-        let said = String::from_utf8(output.stdout).unwrap();
-        assert!(said.contains("cannot be hidden (switched off)"), "{said}");
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert!(printed.contains("cannot be hidden (switched off)"), "{printed}");
     }
 }
 
@@ -119,8 +119,8 @@ fn a_socket_in_a_granted_directory_cannot_be_connected_to() {
             if report.landlock_abi < 9 {
                 assert_eq!(report.state(Layer::UnixSockets), Some(State::Partial), "{report}");
                 // Another file stands in its place, and nobody listens there.
-                let said = lab.probe_in("", &lab.around(), &more, &["socket", &path]);
-                assert!(["BLOCKED ECONNREFUSED", "BLOCKED EACCES"].contains(&said.as_str()), "{said}");
+                let printed = lab.probe_in("", &lab.around(), &more, &["socket", &path]);
+                assert!(["BLOCKED ECONNREFUSED", "BLOCKED EACCES"].contains(&printed.as_str()), "{printed}");
             }
         }
         let more = format!(r#"{more},"view":false"#);

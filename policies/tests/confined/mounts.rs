@@ -100,6 +100,21 @@ fn what_is_arranged_for_a_run_is_read_and_written_as_it_is_meant() {
 }
 
 #[test]
+fn an_empty_directory_takes_the_place_of_one_of_any_group() {
+    // Any number that is no group of the caller.
+    const GROUP: u32 = 54_321;
+    for lab in labs().filter(|lab| is_root() && lab.has_view()) {
+        let fresh = lab.path("shared");
+        fs::create_dir(&fresh).unwrap();
+        chown(&fresh, Some(lab.uid), Some(GROUP)).unwrap();
+        let steps = vec![Arrange::Fresh { at: fresh.clone().into() }];
+        let around =
+            Surroundings { arrangement: Arrangement { steps, ..Arrangement::default() }, ..lab.around() };
+        assert_eq!(lab.probe_in("default", &around, "", &["list", &fresh]), "OPEN", "{:?}", lab.caller);
+    }
+}
+
+#[test]
 fn what_the_host_does_not_permit_on_a_mount_no_run_is_permitted() {
     for lab in labs().filter(|lab| lab.caller == Caller::Root && lab.has_view()) {
         let place = lab.path("opt");
@@ -133,8 +148,8 @@ fn root_without_its_capabilities_has_no_view() {
         for capability in ["sys_admin", "sys_chroot"] {
             let mut without = Command::new(setpriv);
             without.arg(format!("--bounding-set=-{capability}")).arg(lab.path("bin/confined")).arg("view");
-            let said = String::from_utf8(without.output().unwrap().stdout).unwrap();
-            assert!(said.contains("root lacks CAP_SYS_ADMIN"), "{capability}: {said}");
+            let printed = String::from_utf8(without.output().unwrap().stdout).unwrap();
+            assert!(printed.contains("root lacks CAP_SYS_ADMIN"), "{capability}: {printed}");
         }
     }
 }
@@ -155,9 +170,9 @@ fn the_first_process_of_a_pid_namespace_sees_its_own_processes_alone() {
             let mut first = Command::new(run.get_program());
             with_user(&lab, &mut first);
             let output = first.arg("first").args(run.get_args()).output().unwrap();
-            let said = String::from_utf8(output.stdout).unwrap();
-            assert_eq!(said.lines().nth(1), Some("1 /proc/1"), "{:?} {more}: {said}", lab.caller);
-            let options = options(&said, "/proc").unwrap();
+            let printed = String::from_utf8(output.stdout).unwrap();
+            assert_eq!(printed.lines().nth(1), Some("1 /proc/1"), "{:?} {more}: {printed}", lab.caller);
+            let options = options(&printed, "/proc").unwrap();
             assert!(options.starts_with("rw,nosuid,nodev,noexec,"), "{more}: {options}");
         }
     }
@@ -174,8 +189,8 @@ fn masks_proc() -> bool {
 fn no_view_is_made_in_a_run() {
     for lab in labs() {
         let own = lab.path("bin/confined");
-        let said = lab.run("default", &lab.around(), "", &[&own, "view"]).1;
-        assert!(said.starts_with("error: failed to "), "{said}");
+        let printed = lab.run("default", &lab.around(), "", &[&own, "view"]).1;
+        assert!(printed.starts_with("error: failed to "), "{printed}");
     }
 }
 
@@ -184,16 +199,16 @@ fn no_view_is_made_in_a_run() {
 fn a_process_in_a_domain_of_its_own_keeps_its_files_and_traces_no_other() {
     for lab in labs() {
         let (victim, secret) = (lab.victim.id().to_string(), lab.path("sibling/secret"));
-        let said = |lab: &Lab, words: &[&str]| {
+        let printed = |lab: &Lab, words: &[&str]| {
             let mut command = Command::new(lab.path("bin/confined"));
             with_user(lab, &mut command);
             String::from_utf8(command.args(words).output().unwrap().stdout).unwrap().trim().to_owned()
         };
         if lab.caller == Caller::Root {
-            assert_eq!(said(&lab, &["probe", "trace", &victim]), "OPEN");
+            assert_eq!(printed(&lab, &["probe", "trace", &victim]), "OPEN");
         }
-        assert_eq!(said(&lab, &["domain", "trace", &victim]), "BLOCKED EPERM", "{:?}", lab.caller);
-        assert_eq!(said(&lab, &["domain", "read", &secret]), "OPEN", "{:?}", lab.caller);
+        assert_eq!(printed(&lab, &["domain", "trace", &victim]), "BLOCKED EPERM", "{:?}", lab.caller);
+        assert_eq!(printed(&lab, &["domain", "read", &secret]), "OPEN", "{:?}", lab.caller);
     }
 }
 
@@ -221,12 +236,12 @@ fn a_workspace_beneath_tmp_is_seen_in_a_tmp_of_the_runs_own() {
              for place in {own} {own}/inner; do ls /tmp/$place 2>/dev/null && echo lists $place; done; \
              mv /tmp/{own} /tmp/moved 2>/dev/null && echo moves; test -e /tmp/{own}/other && echo sees; ls /tmp/{own}/inner/ws"
         );
-        let said = lab.run("default", &around, "", &["/bin/sh", "-c", &script]).1;
-        let mut lines: Vec<&str> = said.lines().collect();
+        let printed = lab.run("default", &around, "", &["/bin/sh", "-c", &script]).1;
+        let mut lines: Vec<&str> = printed.lines().collect();
         lines.sort_unstable();
         let mut expected = ["hi", "dir", "made", own, "file"];
         expected.sort_unstable();
-        assert_eq!(lines, expected, "{:?}: {said}", lab.caller);
+        assert_eq!(lines, expected, "{:?}: {printed}", lab.caller);
         assert_eq!(fs::read_to_string(at("inner/ws/file")).unwrap(), "done\n");
         assert!(!fs::exists("/tmp/made").unwrap() && fs::exists(lab.path("tmp/made")).unwrap());
         // The user of the worker can empty the place.

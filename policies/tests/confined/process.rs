@@ -55,8 +55,8 @@ fn a_run_takes_a_share_of_the_terminals_and_of_its_users_inotify_instances() {
             skips::skip(&format!("no mount namespace here for {:?}", lab.caller));
             continue;
         }
-        let said = lab.run("default", &lab.around(), "", &["/usr/bin/perl", "-e", script]).1;
-        let (terminals, made) = said.split_once(' ').unwrap();
+        let printed = lab.run("default", &lab.around(), "", &["/usr/bin/perl", "-e", script]).1;
+        let (terminals, made) = printed.split_once(' ').unwrap();
         assert_eq!(terminals, "64", "{:?}", lab.caller);
         // A worker of root's has a user of its own, and an ordinary user's shares the user in a namespace.
         let share = if lab.caller == Caller::Root { instances } else { instances / 2 };
@@ -77,20 +77,20 @@ fn a_run_leads_a_session_and_ignores_no_signal_whatever_its_caller_does() {
             let mut shell = Command::new("/bin/sh");
             with_user(&lab, &mut shell);
             shell.args(["-c", script, "sh"]).arg(run.get_program()).args(run.get_args());
-            let said = String::from_utf8(shell.output().unwrap().stdout).unwrap();
-            let lines: Vec<&str> = said.lines().skip(1).collect();
+            let printed = String::from_utf8(shell.output().unwrap().stdout).unwrap();
+            let lines: Vec<&str> = printed.lines().skip(1).collect();
             let stat: Vec<&str> = lines[0].split(' ').collect();
             assert_eq!(
                 (stat[4], stat[5]),
                 (stat[0], stat[0]),
-                "its group and its session are its own: {said}"
+                "its group and its session are its own: {printed}"
             );
             let nicer = rustix::process::getpriority_process(None).unwrap() + 5;
-            assert_eq!(stat[18], nicer.to_string(), "{said}");
+            assert_eq!(stat[18], nicer.to_string(), "{printed}");
             let ignored = lines.iter().find_map(|line| line.strip_prefix("SigIgn:\t")).unwrap();
             // 32 and 33 belong to the C library.
-            assert_eq!(u64::from_str_radix(ignored, 16).unwrap() & !(0b11 << 31), 0, "{said}");
-            assert!(lines.contains(&"Umask:\t0077"), "{said}");
+            assert_eq!(u64::from_str_radix(ignored, 16).unwrap() & !(0b11 << 31), 0, "{printed}");
+            assert!(lines.contains(&"Umask:\t0077"), "{printed}");
             assert_eq!(lines.last(), Some(&"500"), "the first that is killed where memory runs out");
         }
     }
@@ -103,12 +103,12 @@ fn a_caller_that_leads_a_session_may_begin_a_run_and_one_that_leads_only_a_group
         let mut leader = Command::new("/usr/bin/setsid");
         with_user(&lab, &mut leader);
         let output = leader.arg(run.get_program()).args(run.get_args()).output().unwrap();
-        let said = String::from_utf8(output.stdout).unwrap();
-        assert!(said.ends_with("here\n"), "{said}");
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert!(printed.ends_with("here\n"), "{printed}");
         let mut run = run;
         let output = run.process_group(0).output().unwrap();
-        let said = String::from_utf8(output.stdout).unwrap();
-        assert!(said.starts_with("error: failed to begin a session"), "{said}");
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert!(printed.starts_with("error: failed to begin a session"), "{printed}");
     }
 }
 
@@ -186,7 +186,7 @@ fn a_workspace_is_written_in_every_way() {
     let script = "cd \"$1\" && mkdir d && echo x > f && : > f && mv f d/f && ln -s d l && mkfifo p && rm l p d/f && rmdir d && echo done";
     for lab in labs() {
         let ws = lab.path("ws");
-        let said = lab.run("default", &lab.around(), "", &["/bin/sh", "-c", script, "sh", &ws]).1;
-        assert_eq!(said, "done", "{:?}", lab.caller);
+        let printed = lab.run("default", &lab.around(), "", &["/bin/sh", "-c", script, "sh", &ws]).1;
+        assert_eq!(printed, "done", "{:?}", lab.caller);
     }
 }

@@ -14,7 +14,7 @@ use kernel::{TaskId, Tenant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::call::{Call, Entry, Parcel, Verb};
+use super::call::{Call, Verb, VerbEntry, VerbRequest};
 use base::failure::Failure;
 use base::json;
 
@@ -24,13 +24,13 @@ pub type Working<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send
 /// A request without its type: the verb is known by its entry.
 pub trait AnyVerb: Send + Sync + 'static {
     /// Returns the verb in a table of verbs.
-    fn entry(&self) -> Entry;
+    fn entry(&self) -> VerbEntry;
     /// Returns the request as JSON.
     fn to_json(&self) -> Result<Vec<u8>, Failure>;
     /// [`Verb::substance`].
     fn substance(&self) -> Result<Vec<u8>, Failure>;
-    /// [`Verb::parcel`].
-    fn parcel(&self) -> Result<Parcel, Failure>;
+    /// [`Verb::http_request`].
+    fn http_request(&self) -> Result<VerbRequest, Failure>;
     /// [`Verb::default_to_own`].
     fn default_to_own(&mut self, own: &TaskId);
     /// [`Verb::policy`].
@@ -46,8 +46,8 @@ pub trait AnyVerb: Send + Sync + 'static {
 }
 
 impl<V: Verb> AnyVerb for V {
-    fn entry(&self) -> Entry {
-        Entry::of::<V>()
+    fn entry(&self) -> VerbEntry {
+        VerbEntry::for_verb::<V>()
     }
 
     fn to_json(&self) -> Result<Vec<u8>, Failure> {
@@ -58,8 +58,8 @@ impl<V: Verb> AnyVerb for V {
         Verb::substance(self)
     }
 
-    fn parcel(&self) -> Result<Parcel, Failure> {
-        Verb::parcel(self)
+    fn http_request(&self) -> Result<VerbRequest, Failure> {
+        Verb::http_request(self)
     }
 
     fn default_to_own(&mut self, own: &TaskId) {

@@ -1,5 +1,5 @@
-//! Extracts a request for a handler: caller, parameters, id in the path and body. Requests that do not fit are
-//! refused here, alike for every route.
+//! Extracts the parts of a request for its handler: caller, parameters, id in the path, and body. Malformed requests
+//! are refused here, in the same way for every route.
 //!
 //! Only the parsing of a verb, its work and its reply are generic over the verb. All else takes an [`AnyVerb`],
 //! so it is compiled once and not for each of some 110 verbs.
@@ -25,11 +25,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::any::{AnyReply, AnyVerb, Typed, Unfit, Working, record};
-use super::call::{ANSWER, Call, Entry, OnBoard, Verb};
+use super::call::{Call, OnBoard, Verb, VerbEntry, WORKER_TIME};
 use super::confined::{confined, not_for_members, require_board};
-use super::doors::{Pass, Reserved, Turn};
-use super::identity::{BOARD_HEADER, Caller, REQUEST_HEADER, Via, Who, token_not_valid};
-use super::router::{Messages, Routes, Shared, Surface};
+use super::identity::{BOARD_HEADER, CallerIdentity, IdentifiedCaller, REQUEST_HEADER, Via, token_not_valid};
+use super::listeners::{RequestPermit, Reserved, VerbPermits};
+use super::router::{ApiState, Messages, Routes, Surface};
 use super::streams::OpenStream;
 use super::work::blocking;
 use base::exit::Code;
@@ -37,24 +37,24 @@ use base::failure::{Failure, INVALID_BODY};
 use base::json::Buffer;
 use service::BoardHandle;
 
-/// Limit on the body of a request, in bytes. Texts have smaller limits, whose errors name the field.
+/// Limit on the body of a request, in bytes. The texts in it have smaller limits, whose errors name the field.
 const BODY_LIMIT: usize = 4 << 20;
-/// Length up to which a reply is serialised on the present thread, in bytes.
+/// Size up to which a reply is serialised on the current thread, in bytes.
 const SHORT: usize = 16 << 10;
 
-/// A request without its body. Every handler needs this value to run a verb, so every route checks its parameters.
+/// Request without its body. A handler needs this value to run a verb, so the parameters of every route are checked.
 #[derive(Debug)]
 pub struct Ask<Q = Nothing> {
     envelope: Envelope,
     query: Q,
 }
 
-/// Caller, admission and headers of a request.
+/// IdentifiedCaller, admission and headers of a request.
 #[derive(Debug)]
 pub struct Envelope {
-    shared: Shared,
-    caller: Caller,
-    pass: Option<Arc<Pass>>,
+    shared: ApiState,
+    caller: IdentifiedCaller,
+    permit: Option<Arc<RequestPermit>>,
     headers: HeaderMap,
 }
 
@@ -71,10 +71,10 @@ impl<Q> Deref for Ask<Q> {
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
 
-impl<Q: DeserializeOwned> FromRequestParts<Shared> for Ask<Q> {
+impl<Q: DeserializeOwned> FromRequestParts<ApiState> for Ask<Q> {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, shared: &ApiState) -> Result<Self, Failure> {
         let envelope = Envelope::of(parts, shared)?;
         let Query(query) = Query::try_from_uri(&parts.uri).map_err(|rejection| {
             Failure::usage(format!("invalid parameters: {}", rejection.body_text()))
@@ -85,7 +85,7 @@ impl<Q: DeserializeOwned> FromRequestParts<Shared> for Ask<Q> {
 }
 
 impl<Q> Ask<Q> {
-    /// Separates the parameters.
+    /// Separates the request from its parameters.
     pub fn split(self) -> (Ask<()>, Q) {
         let Ask { envelope, query } = self;
         (Ask { envelope, query: () }, query)
@@ -93,11 +93,11 @@ impl<Q> Ask<Q> {
 }
 
 impl Envelope {
-    fn of(parts: &Parts, shared: &Shared) -> Result<Self, Failure> {
-        let caller = parts.extensions.get::<Caller>().cloned();
+    fn of(parts: &Parts, shared: &ApiState) -> Result<Self, Failure> {
+        let caller = parts.extensions.get::<IdentifiedCaller>().cloned();
         let caller = caller.ok_or_else(|| Failure::failed("the caller of this request is not known"))?;
-        let pass = parts.extensions.get::<Arc<Pass>>().cloned();
-        Ok(Envelope { shared: shared.clone(), caller, pass, headers: parts.headers.clone() })
+        let permit = parts.extensions.get::<Arc<RequestPermit>>().cloned();
+        Ok(Envelope { shared: shared.clone(), caller, permit, headers: parts.headers.clone() })
     }
 
     /// Returns the declared length of the body.
@@ -107,20 +107,20 @@ impl Envelope {
 
     /// Returns the task of the caller's run; none for an operator.
     pub fn own_task(&self) -> Option<&TaskId> {
-        match &self.caller.who {
-            Who::Live(actor) => actor.run.as_ref().map(|own| &own.task),
-            Who::Ended { task, .. } => Some(task),
+        match &self.caller.identity {
+            CallerIdentity::Live(actor) => actor.run.as_ref().map(|run| &run.task),
+            CallerIdentity::Ended { task, .. } => Some(task),
         }
     }
 
     /// Returns the admission of a worker's request; none for an operator's.
-    pub fn pass(&self) -> Option<&Pass> {
-        self.pass.as_deref()
+    pub fn request_permit(&self) -> Option<&RequestPermit> {
+        self.permit.as_deref()
     }
 
-    /// Admits a stream of the caller.
+    /// Admits a stream of the caller, unless the caller has too many.
     pub fn open_stream(&self) -> Result<OpenStream, Failure> {
-        let Who::Live(actor) = &self.caller.who else { return Err(token_not_valid()) };
+        let CallerIdentity::Live(actor) = &self.caller.identity else { return Err(token_not_valid()) };
         self.shared.streams.enter(actor, self.shared.stop.clone())
     }
 
@@ -142,30 +142,35 @@ impl Envelope {
     /// Runs any verb for the caller, with permits and time limits.
     pub async fn dispatch_any(&self, verb: Box<dyn AnyVerb>) -> Result<Box<dyn AnyReply>, Failure> {
         let entry = verb.entry();
-        if let Caller { who: Who::Ended { run, .. }, board: Some(board), via: _ } = &self.caller {
+        if let IdentifiedCaller { identity: CallerIdentity::Ended { run, .. }, board: Some(board), via: _ } =
+            &self.caller
+        {
             let request = kernel::Caller::run(*run);
             let stored = self.stored(Arc::clone(board), request, entry.name, &verb.substance()?).await?;
             return (entry.reply)(stored.as_bytes()).map_err(|e| {
                 Failure::failed(format!("the stored reply to `{}` cannot be read: {e}", entry.name))
             });
         }
-        let Some(pass) = &self.pass else { return self.admitted(&entry).await?.make_any(verb).await };
+        let Some(permit) = &self.permit else { return self.admitted(&entry).await?.make_any(verb).await };
         let longest = verb.longest();
         let late = |limit: Duration| {
             Failure::new(Code::TryAgain, format!("`{}` was not done within {limit:?}", entry.name))
                 .hint("it may still be done: send it again with the same request id")
         };
         // A slow verb takes the run's only slow permit and does not block other requests of the run.
-        let long = if longest > ANSWER { pass.long_turn()? } else { None };
+        let long = if longest > WORKER_TIME { permit.slow_permit()? } else { None };
         let begun = Instant::now();
-        let turn = tokio::time::timeout(ANSWER, pass.turn()).await.map_err(|_| late(ANSWER))?;
-        let turn = Turn::new(Arc::clone(pass), [long, turn]);
+        let turn = tokio::time::timeout(WORKER_TIME, permit.processing_permit())
+            .await
+            .map_err(|_| late(WORKER_TIME))?;
+        let turn = VerbPermits::new(Arc::clone(permit), [long, turn]);
         let made = async { self.admitted(&entry).await?.counted(turn).make_any(verb).await };
         let left = longest.saturating_sub(begun.elapsed());
         tokio::time::timeout(left, made).await.unwrap_or_else(|_| Err(late(longest)))
     }
 
-    /// Returns the stored reply to a request of an ended run: a client that never received the reply asks again.
+    /// Returns the stored reply to a request of an ended run, because a client that did not receive the reply repeats
+    /// the request.
     async fn stored(
         &self,
         board: Arc<BoardHandle>,
@@ -181,11 +186,11 @@ impl Envelope {
 
     /// Checks the caller's permission for a verb, and finds the board.
     pub async fn admit<V: Verb>(&self) -> Result<Call, Failure> {
-        self.admitted(&Entry::of::<V>()).await
+        self.admitted(&VerbEntry::for_verb::<V>()).await
     }
 
-    async fn admitted(&self, verb: &Entry) -> Result<Call, Failure> {
-        let Who::Live(actor) = &self.caller.who else { return Err(token_not_valid()) };
+    async fn admitted(&self, verb: &VerbEntry) -> Result<Call, Failure> {
+        let CallerIdentity::Live(actor) = &self.caller.identity else { return Err(token_not_valid()) };
         self.permit(verb, actor)?;
         let (name, board) = if let Some(board) = &self.caller.board {
             (board.name().clone(), Some(Arc::clone(board)))
@@ -206,8 +211,8 @@ impl Envelope {
         let service = Arc::clone(&self.shared.service);
         let call = Call::new(service, name, board, actor.clone(), self.request_id()?);
         Ok(match &self.caller.via {
-            Via::Plugin(plugin) => call.of_plugin(plugin.clone()),
-            Via::Door | Via::Session => call,
+            Via::Plugin(plugin) => call.by_plugin(plugin.clone()),
+            Via::Listener | Via::Session => call,
         })
     }
 
@@ -224,21 +229,21 @@ impl Envelope {
         }
     }
 
-    /// Returns the board of this name as the verb needs it.
+    /// Returns the board with this name, and opens or creates it if the verb needs it.
     async fn operators_board(&self, on: OnBoard, name: BoardName) -> Result<Arc<BoardHandle>, Failure> {
         let service = Arc::clone(&self.shared.service);
         if let Some(board) = service.opened(&name)? {
             return Ok(board);
         }
-        // Opening a board may take long.
+        // Opening a board may take long, so it happens on a blocking thread.
         blocking("the board was not opened", move || {
             if on == OnBoard::Made { service.create_board(&name) } else { service.board(&name) }
         })
         .await?
     }
 
-    /// Refuses verbs that the caller may not call.
-    fn permit(&self, verb: &Entry, actor: &Actor) -> Result<(), Failure> {
+    /// Refuses a verb that the caller may not call.
+    fn permit(&self, verb: &VerbEntry, actor: &Actor) -> Result<(), Failure> {
         if self.caller.via == Via::Session && !verb.sessions {
             let why = format!("`{}` is not for sessions of the dashboard", verb.name);
             return Err(Failure::new(Code::NotPermitted, why).hint("use the command line"));
@@ -255,14 +260,14 @@ impl Envelope {
             .hint(format!("a worker may: {}", names.join(", "))))
     }
 
-    fn open_to<'a>(&'a self, actor: &'a Actor) -> impl Iterator<Item = &'a Entry> {
+    fn open_to<'a>(&'a self, actor: &'a Actor) -> impl Iterator<Item = &'a VerbEntry> {
         let is_session = self.caller.via == Via::Session;
         self.shared.verbs.iter().filter(move |entry| entry.admits(actor) && (entry.sessions || !is_session))
     }
 
     /// Returns the verbs that the caller may call.
-    pub fn verbs(&self) -> Result<Vec<Entry>, Failure> {
-        let Who::Live(actor) = &self.caller.who else { return Err(token_not_valid()) };
+    pub fn verbs(&self) -> Result<Vec<VerbEntry>, Failure> {
+        let CallerIdentity::Live(actor) = &self.caller.identity else { return Err(token_not_valid()) };
         Ok(self.open_to(actor).copied().collect())
     }
 
@@ -277,9 +282,9 @@ impl Envelope {
 }
 
 /// Adds the path of a verb. The handler has one type for all verbs, so that the server's part is compiled once.
-pub fn mount_verb(router: Routes, verb: &Entry) -> Routes {
+pub fn mount_verb(router: Routes, verb: &VerbEntry) -> Routes {
     let parse = verb.parse;
-    let answer = move |ask: Ask, whole: Whole| async move {
+    let answer = move |ask: Ask, whole: WholeRequest| async move {
         let verb = whole.verb(parse)?;
         ask.answer_any(verb).await
     };
@@ -287,13 +292,13 @@ pub fn mount_verb(router: Routes, verb: &Entry) -> Routes {
 }
 
 /// Handler of a path whose messages have their own format.
-pub(crate) type Exchange = fn(Ask, Whole) -> Pin<Box<dyn Future<Output = Answered> + Send>>;
+pub(crate) type MessageHandler = fn(Ask, WholeRequest) -> Pin<Box<dyn Future<Output = WholeResponse> + Send>>;
 
 /// A complete response in memory.
-pub type Answered = hyper::Response<BoxBody<Bytes, Infallible>>;
+pub type WholeResponse = hyper::Response<BoxBody<Bytes, Infallible>>;
 
 /// Returns the response for an outcome: the reply as JSON, or the refusal.
-pub async fn answered<T: Serialize + Send + 'static>(outcome: Result<T, Failure>) -> Answered {
+pub async fn whole_response<T: Serialize + Send + 'static>(outcome: Result<T, Failure>) -> WholeResponse {
     let answer = match outcome {
         Ok(reply) => written(StatusCode::OK, reply).await,
         Err(failure) => Err(failure),
@@ -304,9 +309,10 @@ pub async fn answered<T: Serialize + Send + 'static>(outcome: Result<T, Failure>
     hyper::Response::from_parts(head, http_body_util::Full::new(body).boxed())
 }
 
-/// Adds a path whose messages have their own format. The messages are posted, and pass the same checks as verbs.
-pub fn mount_exchange(mut surface: Surface, messages: Messages, exchange: Exchange) -> Surface {
-    let answer = move |ask: Ask, whole: Whole| async move { exchange(ask, whole).await.map(Body::new) };
+/// Adds a route whose messages have their own format. They are sent by POST, and pass the same checks as verbs.
+pub fn mount_exchange(mut surface: Surface, messages: Messages, exchange: MessageHandler) -> Surface {
+    let answer =
+        move |ask: Ask, whole: WholeRequest| async move { exchange(ask, whole).await.map(Body::new) };
     surface.routes = surface.routes.route(messages.path, post(answer));
     surface.exchanges.push(messages);
     surface
@@ -339,10 +345,10 @@ async fn written_any(status: StatusCode, reply: Box<dyn AnyReply>) -> Result<Res
 #[derive(Debug)]
 pub struct Id<T>(pub T);
 
-impl<T: FromStr<Err = kernel::ParseError> + Send> FromRequestParts<Shared> for Id<T> {
+impl<T: FromStr<Err = kernel::ParseError> + Send> FromRequestParts<ApiState> for Id<T> {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, shared: &ApiState) -> Result<Self, Failure> {
         let malformed = |why: String| Failure::new(Code::Malformed, why);
         let Path(text) = Path::<String>::from_request_parts(parts, shared)
             .await
@@ -362,46 +368,47 @@ impl<T: PartialEq> Id<T> {
     }
 }
 
-/// A request with its whole body, up to the limit.
+/// Request with its whole body, of at most 4 MiB.
 #[derive(Debug)]
-pub struct Whole {
+pub struct WholeRequest {
     pub head: Parts,
     pub body: Bytes,
     /// Reservation of the body's bytes, released once the body is read.
     pub reserved: Option<Reserved>,
 }
 
-impl FromRequest<Shared> for Whole {
+impl FromRequest<ApiState> for WholeRequest {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, _: &Shared) -> Result<Self, Failure> {
+    async fn from_request(request: Request, _: &ApiState) -> Result<Self, Failure> {
         let (head, body) = request.into_parts();
         let length = declared_length(&head.headers).unwrap_or(BODY_LIMIT as u64);
         if length > BODY_LIMIT as u64 {
             return Err(body_too_large());
         }
-        // Reserved before the body is read.
-        let pass = head.extensions.get::<Arc<Pass>>();
+        // The bytes are reserved before the body is read, so that a worker cannot make the daemon hold more than its
+        // limit.
+        let permit = head.extensions.get::<Arc<RequestPermit>>();
         let reserved =
-            pass.map(|pass| pass.reserve(usize::try_from(length).unwrap_or(BODY_LIMIT))).transpose()?;
+            permit.map(|permit| permit.reserve(usize::try_from(length).unwrap_or(BODY_LIMIT))).transpose()?;
         let body = whole(body).await?;
-        Ok(Whole { head, body, reserved })
+        Ok(WholeRequest { head, body, reserved })
     }
 }
 
 /// JSON body.
 #[derive(Debug)]
-pub struct Given<T>(pub T);
+pub struct JsonBody<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequest<Shared> for Given<T> {
+impl<T: DeserializeOwned> FromRequest<ApiState> for JsonBody<T> {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, shared: &Shared) -> Result<Self, Failure> {
-        Whole::from_request(request, shared).await?.record().map(Given)
+    async fn from_request(request: Request, shared: &ApiState) -> Result<Self, Failure> {
+        WholeRequest::from_request(request, shared).await?.record().map(JsonBody)
     }
 }
 
-impl Whole {
+impl WholeRequest {
     /// Parses the body as a record. An empty body has no fields.
     fn record<T: DeserializeOwned>(self) -> Result<T, Failure> {
         record(self.json()?).map_err(|unfit| refusal(&unfit))
@@ -420,7 +427,7 @@ impl Whole {
             return Err(Failure::new(Code::MediaType, "the body is not declared as JSON")
                 .hint("send the header `Content-Type: application/json`"));
         }
-        // serde would fill a record from a JSON array in field order.
+        // An array is refused, because serde would fill the fields of a record from it in their order.
         if bytes.iter().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|byte| *byte != b'{') {
             return Err(Failure::usage("the body is not a JSON object")
                 .hint("send the arguments by name, such as {\"title\": \"…\"}"));

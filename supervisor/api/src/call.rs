@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use hyper::body::Bytes;
 use kernel::{
-    Actor, ActorKind, Address, Board, BoardName, Caller, EventFilter, EventId, Extent, Holder, Missing,
-    Request, RequestId, RequestReply, Sweep, Swept, TaskId, TemplateTask, Tenant, View, WorkerRole,
+    Actor, ActorKind, Address, Board, BoardName, Caller, EventFilter, EventId, Holder, Missing, Request,
+    RequestId, RequestReply, Sweep, SweepScope, Swept, TaskId, TemplateTask, Tenant, View, WorkerRole,
 };
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
@@ -15,9 +15,9 @@ use serde::de::DeserializeOwned;
 
 use super::any::{self, AnyReply, AnyVerb, Typed, Unfit, Working, to_json};
 use super::confined::confined;
-use super::doors::Turn;
-use super::identity::{CallingPlugin, Concern};
-use super::policy_choice::{Asking, PolicyChoice, require_name};
+use super::identity::{CallingPlugin, PluginScope};
+use super::listeners::VerbPermits;
+use super::policy_choice::{PolicyChoice, PolicyGiver, require_name};
 use super::work::{blocking, to_its_end};
 use base::exit::Code;
 use base::failure::Failure;
@@ -26,9 +26,9 @@ use base::short_ids;
 use service::{BoardHandle, Service, stopped};
 
 /// Time that a client waits for most verbs. Their work takes milliseconds, but much longer on a loaded host.
-pub const ANSWERED: Duration = Duration::from_secs(30);
+pub const REPLY_TIME: Duration = Duration::from_secs(30);
 /// Time limit of a worker's request, unless its verb waits for an event.
-pub(super) const ANSWER: Duration = Duration::from_mins(1);
+pub(super) const WORKER_TIME: Duration = Duration::from_mins(1);
 
 /// Callers that may call a verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -43,7 +43,7 @@ pub enum Audience {
 }
 
 impl Audience {
-    /// True if the caller belongs to it.
+    /// Returns true if the caller belongs to it.
     pub fn admits(self, actor: &Actor) -> bool {
         let is_worker = actor.kind == ActorKind::Worker;
         match self {
@@ -144,8 +144,8 @@ pub trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'stati
     }
 
     /// Returns the HTTP request: the verb as JSON, unless it consists mostly of bytes.
-    fn parcel(&self) -> Result<Parcel, Failure> {
-        Parcel::of(self)
+    fn http_request(&self) -> Result<VerbRequest, Failure> {
+        VerbRequest::from_verb(self)
     }
 
     /// Fills in the task of the caller's own run if the request names none.
@@ -163,12 +163,12 @@ pub trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'stati
 
     /// Returns the time that a client waits for the reply of a daemon that accepted the request.
     fn answered_within(&self) -> Duration {
-        ANSWERED
+        REPLY_TIME
     }
 
     /// Returns the time limit of a worker's request.
     fn longest(&self) -> Duration {
-        ANSWER
+        WORKER_TIME
     }
 
     fn run(self, call: Call) -> impl Future<Output = Result<Self::Reply, Failure>> + Send;
@@ -208,7 +208,7 @@ macro_rules! verb {
 
 /// A verb in a table of verbs.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct VerbEntry {
     /// Word on the command line and in the path of the API.
     pub name: &'static str,
     /// Permitted callers.
@@ -234,10 +234,10 @@ pub struct Entry {
     rows: bool,
 }
 
-impl Entry {
-    pub fn of<V: Verb>() -> Self {
+impl VerbEntry {
+    pub fn for_verb<V: Verb>() -> Self {
         let request = || schema_for!(V);
-        Entry {
+        VerbEntry {
             name: V::NAME,
             audience: V::AUDIENCE,
             effect: V::EFFECT,
@@ -253,7 +253,7 @@ impl Entry {
         }
     }
 
-    /// True if the caller may call it.
+    /// Returns true if the caller may call it.
     pub fn admits(&self, actor: &Actor) -> bool {
         self.audience.admits(actor) && (self.members || confined(actor).is_none())
     }
@@ -261,22 +261,22 @@ impl Entry {
 
 /// HTTP request of a verb.
 #[derive(Clone, Debug)]
-pub struct Parcel {
+pub struct VerbRequest {
     /// Path with the query.
     pub path: String,
     pub content_type: &'static str,
     pub body: Bytes,
 }
 
-impl Parcel {
+impl VerbRequest {
     /// Makes the request with the verb as JSON.
-    pub fn of<V: Verb>(verb: &V) -> Result<Self, Failure> {
+    pub fn from_verb<V: Verb>(verb: &V) -> Result<Self, Failure> {
         Ok(Self::json(V::NAME, to_json(verb)?))
     }
 
     fn json(verb: &str, body: Vec<u8>) -> Self {
         let path = format!("/api/v1/verbs/{verb}");
-        Parcel { path, content_type: "application/json", body: body.into() }
+        VerbRequest { path, content_type: "application/json", body: body.into() }
     }
 }
 
@@ -300,7 +300,7 @@ pub struct Call {
     chat: Option<Address>,
     plugin: Option<CallingPlugin>,
     /// Permits of a worker's request.
-    turn: Option<Turn>,
+    permits: Option<VerbPermits>,
 }
 
 impl Call {
@@ -313,26 +313,26 @@ impl Call {
         id: Option<RequestId>,
     ) -> Self {
         let (request, named, chat, plugin, turn) = (None, Arc::default(), None, None, None);
-        Call { service, name, board, actor, id, request, named, chat, plugin, turn }
+        Call { service, name, board, actor, id, request, named, chat, plugin, permits: turn }
     }
 
     /// Sets the plugin that calls.
-    pub(super) fn of_plugin(self, plugin: CallingPlugin) -> Self {
+    pub(super) fn by_plugin(self, plugin: CallingPlugin) -> Self {
         Call { plugin: Some(plugin), ..self }
     }
 
-    fn bounds(&self) -> Bounds {
+    fn bounds(&self) -> CallBounds {
         let plugin = self.plugin.as_ref();
-        Bounds {
+        CallBounds {
             named: Arc::clone(&self.named),
-            choice: PolicyChoice::of(&self.service, self.asking()),
-            is_untenanted: plugin.is_some_and(|plugin| plugin.concern == Concern::Of(None)),
+            choice: PolicyChoice::for_giver(&self.service, self.asking()),
+            is_untenanted: plugin.is_some_and(|plugin| plugin.scope == PluginScope::Of(None)),
         }
     }
 
     /// Returns the caller, for the decision which policies it may give.
-    fn asking(&self) -> Asking<'_> {
-        Asking {
+    fn asking(&self) -> PolicyGiver<'_> {
+        PolicyGiver {
             actor: &self.actor,
             plugin: self.plugin.as_ref().map(|plugin| &plugin.name),
             is_chat: self.chat.is_some(),
@@ -356,14 +356,14 @@ impl Call {
 
     /// Sets the chat from which the call comes; its notifications go there.
     #[must_use]
-    pub fn said_in(self, chat: Address) -> Self {
+    pub fn from_chat(self, chat: Address) -> Self {
         Call { chat: Some(chat), ..self }
     }
 
     /// Attaches the permits of a worker's request, held until the verb has finished.
     #[must_use]
-    pub fn counted(self, turn: Turn) -> Self {
-        Call { turn: Some(turn), ..self }
+    pub fn counted(self, turn: VerbPermits) -> Self {
+        Call { permits: Some(turn), ..self }
     }
 
     /// Returns the address of the chat message that caused the call.
@@ -404,7 +404,7 @@ impl Call {
             }
         }
         let mut call = self.repeatable(&*verb)?;
-        let (service, turn) = (Arc::clone(&call.service), call.turn.take());
+        let (service, turn) = (Arc::clone(&call.service), call.permits.take());
         let work = verb.work(call);
         let work = async move {
             let _turn = turn;
@@ -420,7 +420,8 @@ impl Call {
     pub fn repeatable(mut self, verb: &dyn AnyVerb) -> Result<Self, Failure> {
         if let Some(id) = self.id.take() {
             let substance = verb.substance()?;
-            self.request = Some(Request::new(Caller::of(&self.actor), verb.entry().name, id, &substance));
+            self.request =
+                Some(Request::new(Caller::for_actor(&self.actor), verb.entry().name, id, &substance));
         }
         Ok(self)
     }
@@ -455,7 +456,7 @@ impl Call {
     }
 
     /// Finds contents of attachments that no task refers to.
-    pub async fn sweep_blobs(&self, extent: Extent, sweep: Sweep) -> Result<Swept, Failure> {
+    pub async fn sweep_blobs(&self, extent: SweepScope, sweep: Sweep) -> Result<Swept, Failure> {
         let board = Arc::clone(self.board()?);
         blocking("the sweep did not finish", move || board.sweep_blobs(&extent, sweep)).await?
     }
@@ -598,14 +599,14 @@ fn not(done: &str, error: &dyn std::fmt::Display) -> kernel::Error {
 }
 
 /// Bounds of a caller's write.
-struct Bounds {
+struct CallBounds {
     named: Arc<[TaskId]>,
     choice: Option<PolicyChoice>,
     /// True if it may change only tasks without a tenant.
     is_untenanted: bool,
 }
 
-impl Bounds {
+impl CallBounds {
     /// Runs a job of a transaction. Its error undoes the job.
     fn hold<T>(self, board: &mut Board<'_>, actor: &Actor, job: Write<T>) -> Result<T, kernel::Error> {
         require_seen(board, &self.named, actor)?;
@@ -624,13 +625,13 @@ impl Bounds {
 fn require_untenanted(view: &View<'_>, before: EventId) -> Result<(), kernel::Error> {
     let mut filter = EventFilter { since: before, ..EventFilter::default() };
     loop {
-        let found = view.some_events(&filter)?;
-        if let Some(event) = found.rows.iter().find(|event| event.tenant.is_some()) {
+        let page = view.some_events(&filter)?;
+        if let Some(event) = page.rows.iter().find(|event| event.tenant.is_some()) {
             let what = event.task_id.as_ref().map(ToString::to_string).unwrap_or_default();
             return Err(kernel::Error::NotFound { what: Missing::Task, id: what });
         }
-        match found.rows.last() {
-            Some(last) if found.more => filter.since = last.id,
+        match page.rows.last() {
+            Some(last) if page.more => filter.since = last.id,
             Some(_) | None => return Ok(()),
         }
     }

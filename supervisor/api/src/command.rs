@@ -1,7 +1,8 @@
-//! Command line side of a verb: completes the request with facts that only this process knows, prints the reply, and
-//! picks the exit code.
+//! Command line side of a verb: completes the request with facts that only the client's process knows, prints the
+//! reply, and chooses the exit code.
 //!
-//! [`Verb`] is the part over the wire, and this trait the part at the terminal, so the API imports no client.
+//! [`Verb`] is the side of the daemon, and [`Command`] the side of the terminal. The traits are separate so that the
+//! API does not depend on the client.
 
 use crate::Verb;
 use crate::any::{AnyReply, AnyVerb, Unfit, record};
@@ -9,9 +10,9 @@ use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::Screen;
 
-/// Process that prepares a tool call of an agent.
+/// Process that prepares an agent's tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum ToolProcess {
     /// A process of the caller, with the caller's rights.
     Caller,
     Daemon,
@@ -19,15 +20,15 @@ pub enum Side {
 
 /// A verb as a command: its arguments are the request.
 pub trait Command: Verb {
-    /// Completes the request with facts that only the caller knows: the contents of named files, the task of its own
-    /// run.
+    /// Completes the request with facts that only the caller's process knows: the contents of named files, and the task of
+    /// its own run.
     fn localize(&mut self, _here: &Invocation) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// Prepares a request that came as a tool call: reads the files that it names, and limits how much an agent reads
-    /// if the request sets no limit.
-    fn as_tool(&mut self, _side: Side) -> Result<(), Failure> {
+    /// Prepares a request that came as a tool call: reads the files that it names, and sets a limit on the size of the
+    /// reply if the request has none.
+    fn as_tool(&mut self, _side: ToolProcess) -> Result<(), Failure> {
         Ok(())
     }
 
@@ -50,7 +51,7 @@ pub trait AnyCommand: AnyVerb {
     /// [`Command::localize`].
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure>;
     /// [`Command::as_tool`].
-    fn as_tool(&mut self, side: Side) -> Result<(), Failure>;
+    fn as_tool(&mut self, side: ToolProcess) -> Result<(), Failure>;
     /// Returns the functions for its replies.
     fn replies(&self) -> Replies;
 }
@@ -60,7 +61,7 @@ impl<V: Command> AnyCommand for V {
         Command::localize(self, here)
     }
 
-    fn as_tool(&mut self, side: Side) -> Result<(), Failure> {
+    fn as_tool(&mut self, side: ToolProcess) -> Result<(), Failure> {
         Command::as_tool(self, side)
     }
 

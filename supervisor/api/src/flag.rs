@@ -6,13 +6,13 @@ use serde::{Deserialize as _, Deserializer, de};
 pub fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     #[derive(serde::Deserialize)]
     #[serde(untagged)]
-    enum Said {
+    enum Notation {
         Is(bool),
         Word(String),
     }
-    match Said::deserialize(deserializer)? {
-        Said::Is(flag) => Ok(flag),
-        Said::Word(word) => match word.to_lowercase().as_str() {
+    match Notation::deserialize(deserializer)? {
+        Notation::Is(flag) => Ok(flag),
+        Notation::Word(word) => match word.to_lowercase().as_str() {
             "true" | "1" => Ok(true),
             "false" | "0" => Ok(false),
             _ => Err(de::Error::custom(format!("`{word}` is neither true nor false"))),

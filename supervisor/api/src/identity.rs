@@ -18,7 +18,7 @@ use super::work::blocking;
 use base::exit::Code;
 use base::failure::Failure;
 use base::paths::Root;
-use host::account::account;
+use host::unix_user::user_by_uid;
 use service::{BoardHandle, Service};
 use setup::browsers::{Owner, actor};
 use setup::roster::Roster;
@@ -55,12 +55,12 @@ pub enum Peer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallingPlugin {
     pub name: PluginName,
-    pub concern: Concern,
+    pub scope: PluginScope,
 }
 
 /// Tasks that a plugin's request may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Concern {
+pub enum PluginScope {
     /// Tasks of every tenant, and those without.
     All,
     /// Tasks of one tenant, or those without: the tenant of the worker or the user that called the plugin.
@@ -134,8 +134,8 @@ pub fn hash_token(token: &str) -> [u8; 32] {
 }
 
 #[derive(Clone, Debug)]
-pub struct Caller {
-    pub(super) who: Who,
+pub struct IdentifiedCaller {
+    pub(super) identity: CallerIdentity,
     /// Board of a worker's run, its only one. An operator names a board in each request.
     pub(super) board: Option<Arc<BoardHandle>>,
     pub(super) via: Via,
@@ -145,19 +145,19 @@ pub struct Caller {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Via {
     /// A socket, or this process.
-    Door,
+    Listener,
     /// A session of the dashboard.
     Session,
     Plugin(CallingPlugin),
 }
 
-impl Caller {
+impl IdentifiedCaller {
     /// Returns the key under which its requests are counted: its run, or the uid of a tenant's member. None for
     /// operators.
     pub(super) fn counted(&self) -> Option<(BoardId, RunId)> {
-        let member = || match &self.who {
-            Who::Live(actor) => confined(actor).and(actor.uid).map(account_of),
-            Who::Ended { .. } => None,
+        let member = || match &self.identity {
+            CallerIdentity::Live(actor) => confined(actor).and(actor.uid).map(account_of),
+            CallerIdentity::Ended { .. } => None,
         };
         self.run().or_else(member)
     }
@@ -165,16 +165,16 @@ impl Caller {
     /// Returns the run whose worker calls.
     pub(super) fn run(&self) -> Option<(BoardId, RunId)> {
         let board = self.board.as_ref()?.id();
-        match &self.who {
-            Who::Live(actor) => actor.run.as_ref().map(|own| (board, own.run)),
-            Who::Ended { run, .. } => Some((board, *run)),
+        match &self.identity {
+            CallerIdentity::Live(actor) => actor.run.as_ref().map(|run| (board, run.run)),
+            CallerIdentity::Ended { run, .. } => Some((board, *run)),
         }
     }
 }
 
 /// Kind of an identified caller.
 #[derive(Clone, Debug)]
-pub(super) enum Who {
+pub(super) enum CallerIdentity {
     /// A caller that may act.
     Live(Actor),
     /// The worker of an ended run, which gets stored replies and nothing else.
@@ -202,7 +202,7 @@ pub(super) async fn identify(
     key: Option<&OperatorKey>,
     peer: &Peer,
     headers: &HeaderMap,
-) -> Result<Caller, Failure> {
+) -> Result<IdentifiedCaller, Failure> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     check_host(peer, header("host"))?;
     // A token decides alone: on the operator's socket too, its caller gets a worker's rights and no more.
@@ -213,9 +213,9 @@ pub(super) async fn identify(
     let person = match peer {
         Peer::InProcess(uid) => person(*uid),
         Peer::Plugin(plugin) => {
-            let tenant = match &plugin.concern {
-                Concern::All => None,
-                Concern::Of(tenant) => tenant.clone(),
+            let tenant = match &plugin.scope {
+                PluginScope::All => None,
+                PluginScope::Of(tenant) => tenant.clone(),
             };
             Actor { name: format!("plugin:{}", plugin.name), tenant, ..Actor::system() }
         }
@@ -233,9 +233,9 @@ pub(super) async fn identify(
             .hint("operators use the operator's socket; workers find their token in SUPERVISOR_TOKEN"));
         }
         Peer::Operator(person) => {
-            let own = nix::unistd::geteuid();
+            let euid = nix::unistd::geteuid();
             // Workers that share the operator's uid could open this socket, so the uid alone proves nothing.
-            let shared = !own.is_root() && person.uid == Some(own.as_raw());
+            let shared = !euid.is_root() && person.uid == Some(euid.as_raw());
             if shared && !key.is_some_and(|key| key.opens(header(KEY_HEADER))) {
                 return Err(Failure::new(
                     Code::NotPermitted,
@@ -254,9 +254,9 @@ pub(super) async fn identify(
         | Peer::Worker
         | Peer::Run(..)
         | Peer::InProcess(_)
-        | Peer::Browser(_) => Via::Door,
+        | Peer::Browser(_) => Via::Listener,
     };
-    Ok(Caller { who: Who::Live(person), board: None, via })
+    Ok(IdentifiedCaller { identity: CallerIdentity::Live(person), board: None, via })
 }
 
 /// Returns the person of a browser session. A person who has left a tenant loses the member's session.
@@ -290,12 +290,12 @@ fn bearer(shown: &HeaderValue) -> Result<&str, Failure> {
 /// Returns the person with a uid.
 pub fn person(uid: u32) -> Actor {
     let name =
-        account(nix::unistd::Uid::from_raw(uid)).map_or_else(|| format!("uid-{uid}"), |user| user.name);
+        user_by_uid(nix::unistd::Uid::from_raw(uid)).map_or_else(|| format!("uid-{uid}"), |user| user.name);
     Actor { uid: Some(uid), ..Actor::person(name) }
 }
 
 /// Returns the worker with a token, by searching the runs of all served boards, or of the socket's board.
-async fn worker(service: &Arc<Service>, peer: &Peer, token: &str) -> Result<Caller, Failure> {
+async fn worker(service: &Arc<Service>, peer: &Peer, token: &str) -> Result<IdentifiedCaller, Failure> {
     let hash = hash_token(token);
     let mut boards = service.served();
     let owner = match peer {
@@ -310,16 +310,16 @@ async fn worker(service: &Arc<Service>, peer: &Peer, token: &str) -> Result<Call
     };
     boards.retain(|board| owner.is_none_or(|(own, _)| board.id() == own));
     let roster = service.roster();
-    let found = blocking("the token was not looked up", move || {
+    let caller = blocking("the token was not looked up", move || {
         for board in boards {
             if let Some(who) = of_run(&board, &hash, &roster)? {
-                return Ok(Some(Caller { who, board: Some(board), via: Via::Door }));
+                return Ok(Some(IdentifiedCaller { identity: who, board: Some(board), via: Via::Listener }));
             }
         }
         Ok::<_, Failure>(None)
     })
     .await?;
-    match found? {
+    match caller? {
         Some(caller) if owner.is_none() || caller.run() == owner => return Ok(caller),
         // The answer does not reveal that another run has this token.
         Some(_) => return Err(token_not_valid()),
@@ -335,17 +335,17 @@ async fn worker(service: &Arc<Service>, peer: &Peer, token: &str) -> Result<Call
     Err(token_not_valid())
 }
 
-fn of_run(board: &BoardHandle, hash: &[u8; 32], roster: &Roster) -> Result<Option<Who>, Failure> {
-    let found = board.readers().with(|view| {
+fn of_run(board: &BoardHandle, hash: &[u8; 32], roster: &Roster) -> Result<Option<CallerIdentity>, Failure> {
+    let identity = board.readers().with(|view| {
         let tenant = |run: &Run| view.task(&run.task_id).map(|task| task.and_then(|task| task.tenant));
         if let Some(run) = view.run_by_token(hash)? {
             let tenant = tenant(&run)?;
-            return Ok(Some(Who::Live(speaker(run, tenant, roster))));
+            return Ok(Some(CallerIdentity::Live(speaker(run, tenant, roster))));
         }
         let Some(run) = view.run_by_past_token(hash)? else { return Ok(None) };
-        Ok(Some(Who::Ended { tenant: tenant(&run)?, run: run.id, task: run.task_id }))
+        Ok(Some(CallerIdentity::Ended { tenant: tenant(&run)?, run: run.id, task: run.task_id }))
     })?;
-    Ok(found)
+    Ok(identity)
 }
 
 fn speaker(run: Run, tenant: Option<Tenant>, roster: &Roster) -> Actor {
@@ -355,10 +355,10 @@ fn speaker(run: Run, tenant: Option<Tenant>, roster: &Roster) -> Actor {
 }
 
 /// Refuses a worker that names another board than its own, without revealing if that board exists.
-fn same_board(caller: Caller, headers: &HeaderMap) -> Result<Caller, Failure> {
-    let own = caller.board.as_ref().map(|board| board.name().as_str().as_bytes());
+fn same_board(caller: IdentifiedCaller, headers: &HeaderMap) -> Result<IdentifiedCaller, Failure> {
+    let run_board = caller.board.as_ref().map(|board| board.name().as_str().as_bytes());
     match headers.get(BOARD_HEADER) {
-        Some(named) if Some(named.as_bytes()) != own => {
+        Some(named) if Some(named.as_bytes()) != run_board => {
             Err(Failure::new(Code::NotPermitted, "a run's token is valid only for the run's own board")
                 .hint(format!("leave {BOARD_HEADER} and --board out: the token names the board")))
         }

@@ -1,4 +1,4 @@
-//! Calls the router without a socket: for a command that works on the board without a daemon, and for plugins.
+//! Calls the router without a socket, for commands that work on the board without a daemon, and for plugins.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use tower::ServiceExt as _;
 
 use kernel::{BoardName, PluginName, RequestId};
 
-use super::doors::Doorway;
-use super::identity::{BOARD_HEADER, CallingPlugin, Concern, Peer, REQUEST_HEADER};
-use super::router::{Surface, front};
+use super::identity::{BOARD_HEADER, CallingPlugin, Peer, PluginScope, REQUEST_HEADER};
+use super::listeners::ListenerContext;
+use super::router::{Surface, api_router};
 use base::failure::{Failure, Problem};
 use service::Service;
 
-/// Answers a request of the person who runs this process. Returns the status and the whole body.
+/// Answers a request of the user of this process. Returns the status and the whole body of the reply.
 pub async fn answer(
     service: Arc<Service>,
     surface: Surface,
@@ -27,11 +27,11 @@ pub async fn answer(
     let (head, body) = request.into_parts();
     let mut request = Request::from_parts(head, Body::new(body));
     request.extensions_mut().insert(Peer::InProcess(nix::unistd::getuid().as_raw()));
-    let response = match front(service, None, surface, CancellationToken::new()).router.oneshot(request).await
-    {
-        Ok(response) => response,
-        Err(never) => match never {},
-    };
+    let response =
+        match api_router(service, None, surface, CancellationToken::new()).router.oneshot(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        };
     let status = response.status();
     let body = response.into_body().collect().await;
     let body = body.map_err(|e| Failure::failed(format!("the reply cannot be read: {e}")))?;
@@ -40,28 +40,28 @@ pub async fn answer(
 
 /// Router of the daemon, for requests of plugins.
 #[derive(Clone, Debug)]
-pub struct Inside(Router);
+pub struct InProcessRouter(Router);
 
 /// Request of a plugin.
 #[derive(Clone, Debug)]
-pub struct Asked<'a> {
+pub struct PluginRequest<'a> {
     pub plugin: &'a PluginName,
-    pub concern: &'a Concern,
+    pub scope: &'a PluginScope,
     pub board: &'a BoardName,
     pub verb: &'a str,
     pub body: &'a serde_json::Value,
-    /// Id; a repeat with the same id gets the first reply.
+    /// Id of the request. A repeat with the same id gets the first reply.
     pub id: Option<RequestId>,
 }
 
-impl Inside {
-    /// Returns the router behind the listeners of a daemon.
-    pub fn of(doorway: &Doorway) -> Self {
-        Inside(doorway.front.router.clone())
+impl InProcessRouter {
+    /// Returns the router that the listeners of a daemon use.
+    pub fn from_listeners(doorway: &ListenerContext) -> Self {
+        InProcessRouter(doorway.api.router.clone())
     }
 
     /// Carries out a plugin's request with the rights of the system. A refusal is an error.
-    pub async fn carry_out(&self, asked: Asked<'_>) -> Result<(), Failure> {
+    pub async fn carry_out(&self, asked: PluginRequest<'_>) -> Result<(), Failure> {
         let failed = |e: &dyn std::fmt::Display| Failure::failed(format!("the request was not made: {e}"));
         let mut request = Request::post(format!("/api/v1/verbs/{}", asked.verb))
             .header(header::CONTENT_TYPE, "application/json")
@@ -71,10 +71,9 @@ impl Inside {
         }
         let body = serde_json::to_vec(asked.body).map_err(|e| failed(&e))?;
         let mut request = request.body(Body::from(body)).map_err(|e| failed(&e))?;
-        request.extensions_mut().insert(Peer::Plugin(CallingPlugin {
-            name: asked.plugin.clone(),
-            concern: asked.concern.clone(),
-        }));
+        request
+            .extensions_mut()
+            .insert(Peer::Plugin(CallingPlugin { name: asked.plugin.clone(), scope: asked.scope.clone() }));
         let response = match self.0.clone().oneshot(request).await {
             Ok(response) => response,
             Err(never) => match never {},

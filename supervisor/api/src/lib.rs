@@ -7,10 +7,10 @@ mod ask;
 mod call;
 pub mod command;
 mod confined;
-mod doors;
 mod flag;
 mod identity;
 mod in_process;
+mod listeners;
 mod members;
 mod once;
 mod policy_choice;
@@ -20,19 +20,23 @@ mod streams;
 mod work;
 
 pub use any::{AnyReply, AnyVerb, Typed, Unfit, Working};
-pub use ask::{Answered, Ask, Given, Id, Whole, answered, mount_exchange, mount_verb, written};
-pub use call::{ANSWERED, Audience, Call, Effect, Entry, HangUp, OnBoard, Parcel, Scope, Tool, Verb};
-pub use confined::{confine_to, not_for_members, require_own};
-pub use doors::{
-    Bell, Doorway, Listeners, Pass, RunDoors, Sockets, Streamed, WorkersRuntime, attend_browsers,
-    raise_descriptors,
+pub use ask::{
+    Ask, Id, JsonBody, WholeRequest, WholeResponse, mount_exchange, mount_verb, whole_response, written,
 };
+pub use call::{
+    Audience, Call, Effect, HangUp, OnBoard, REPLY_TIME, Scope, Tool, Verb, VerbEntry, VerbRequest,
+};
+pub use confined::{confine_to, not_for_members, require_own};
 pub use flag::flag;
 pub use identity::{
-    BOARD_HEADER, Concern, KEY_HEADER, OperatorKey, Peer, REQUEST_HEADER, hash_token, person,
+    BOARD_HEADER, KEY_HEADER, OperatorKey, Peer, PluginScope, REQUEST_HEADER, hash_token, person,
 };
-pub use in_process::{Asked, Inside, answer as in_process};
-pub use router::{Beside, Messages, OwnDoor, Routes, Surface, front};
+pub use in_process::{InProcessRouter, PluginRequest, answer as in_process};
+pub use listeners::{
+    ListenerContext, Listeners, RequestPermit, RunListeners, SelfProbe, Sockets, Streamed, WorkersRuntime,
+    raise_descriptors, serve_browsers,
+};
+pub use router::{BackgroundWork, Messages, OwnListener, Routes, Surface, api_router};
 pub use socket::{Socket, Switch, Switching};
 pub use streams::OpenStream;
 pub use work::{blocking, to_its_end};

@@ -16,7 +16,7 @@ use kernel::Tenant;
 use super::work::blocking;
 use base::exit::Code;
 use base::failure::Failure;
-use host::account::{account, groups, login};
+use host::unix_user::{groups, login, user_by_uid};
 use service::Service;
 use setup::config::tenants::UserName;
 
@@ -25,8 +25,8 @@ pub(super) async fn tenant_of(service: &Arc<Service>, uid: u32) -> Result<Tenant
     let config = service.config();
     // Blocking: the user database may be a slow network service.
     blocking("the user was not looked up", move || {
-        let own = nix::unistd::Uid::from_raw(uid);
-        let account = account(own);
+        let user = nix::unistd::Uid::from_raw(uid);
+        let account = user_by_uid(user);
         let primary = login(&UserName::Number(uid)).map(|login| login.gid);
         let groups = match (&account, primary) {
             (Some(account), Some(gid)) => groups(account, gid),
@@ -34,7 +34,7 @@ pub(super) async fn tenant_of(service: &Arc<Service>, uid: u32) -> Result<Tenant
         };
         let name = account.as_ref().map(|account| account.name.as_str());
         // Root controls every tenant, and workers may share the daemon's user; neither can be a member.
-        let is_own = own.is_root() || own == nix::unistd::geteuid();
+        let is_own = user.is_root() || user == nix::unistd::geteuid();
         match config.tenant_of_user(uid, name, &groups) {
             Ok(Some(tenant)) if !is_own => Ok(tenant),
             Ok(_) if !is_own && config.tenants.defects().next().is_some() => {

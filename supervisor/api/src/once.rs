@@ -10,19 +10,18 @@ use super::call::Call;
 use base::exit::Code;
 use base::failure::{Failure, Problem};
 
-/// Stored result of such an action. A reply stored by an earlier release counts as done.
+/// Stored result of such an action.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(untagged)]
-enum Outcome<T> {
+enum StoredOutcome<T> {
     Done(T),
     Refused(Problem),
 }
 
-impl<T> Outcome<T> {
+impl<T> StoredOutcome<T> {
     fn reply(self) -> Result<T, Failure> {
         match self {
-            Outcome::Done(reply) => Ok(reply),
-            Outcome::Refused(problem) => Err(problem.into()),
+            StoredOutcome::Done(reply) => Ok(reply),
+            StoredOutcome::Refused(problem) => Err(problem.into()),
         }
     }
 }
@@ -34,7 +33,7 @@ impl Call {
     /// # Errors
     /// The action was refused, or it was started and its result is unknown.
     pub async fn acted<T: DeserializeOwned>(&self, step: &'static str) -> Result<Option<T>, Failure> {
-        if let Some(outcome) = self.replied::<Outcome<T>>().await? {
+        if let Some(outcome) = self.replied::<StoredOutcome<T>>().await? {
             return outcome.reply().map(Some);
         }
         match self.replied_under::<String>(Some(step)).await? {
@@ -56,20 +55,20 @@ impl Call {
         act: impl Future<Output = Result<T, Failure>> + Send,
         record: impl FnOnce(&mut Board<'_>, &Actor) -> Result<(), kernel::Error> + Send + 'static,
     ) -> Result<T, Failure> {
-        let own = uuid::Uuid::new_v4().to_string();
-        let attempt = own.clone();
+        let attempt_id = uuid::Uuid::new_v4().to_string();
+        let attempt = attempt_id.clone();
         let intent = move |board: &mut Board<'_>, actor: &Actor| begin(board, actor).map(|()| attempt);
         let committed: String = self.write_under(Some(step), intent).await?;
         // Another attempt committed the start first, so this attempt must not act.
-        if committed != own {
+        if committed != attempt_id {
             return Err(not_known());
         }
         let outcome = match act.await {
-            Ok(reply) => Outcome::Done(reply),
-            Err(failure) => Outcome::Refused(Problem::from(&failure)),
+            Ok(reply) => StoredOutcome::Done(reply),
+            Err(failure) => StoredOutcome::Refused(Problem::from(&failure)),
         };
         let kept = move |board: &mut Board<'_>, actor: &Actor| {
-            if let Outcome::Done(_) = &outcome {
+            if let StoredOutcome::Done(_) = &outcome {
                 record(board, actor)?;
             }
             Ok(outcome)

@@ -23,7 +23,7 @@ use base::exit::Code;
 use base::failure::Failure;
 use service::Service;
 use setup::config::Config;
-use setup::config::definitions::Found;
+use setup::config::definitions::Lookup;
 use setup::roster::Roster;
 
 /// Events after which other runs may follow than before, or a person types for the worker of a run.
@@ -41,7 +41,7 @@ const KINDS: [EventKind; 9] = [
 
 /// A caller, for this decision.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asking<'a> {
+pub(super) struct PolicyGiver<'a> {
     pub(super) actor: &'a Actor,
     /// Calling plugin, if any.
     pub(super) plugin: Option<&'a PluginName>,
@@ -55,23 +55,23 @@ pub(super) struct PolicyChoice {
     roster: Arc<Roster>,
     config: Arc<Config>,
     /// Policies that an operator chose for this caller.
-    own: BTreeSet<String>,
+    permitted: BTreeSet<String>,
     run: Option<RunRef>,
 }
 
 /// Returns the policy of the `plugin.toml` of a plugin.
 fn of_plugin(service: &Service, name: &PluginName) -> Option<String> {
     match service.plugins().find(name.as_str()) {
-        Found::Usable(plugin) => Some(plugin.manifest.policy.clone()),
-        Found::Disabled(_) | Found::Absent => None,
+        Lookup::Usable(plugin) => Some(plugin.manifest.policy.clone()),
+        Lookup::Disabled(_) | Lookup::Absent => None,
     }
 }
 
 /// Refuses a policy that the caller may not name.
-pub(super) fn require_name(service: &Service, asking: Asking<'_>, policy: &str) -> Result<(), Failure> {
+pub(super) fn require_name(service: &Service, asking: PolicyGiver<'_>, policy: &str) -> Result<(), Failure> {
     if let Some(name) = asking.plugin {
-        let own = of_plugin(service, name);
-        if own.as_deref() == Some(policy) {
+        let plugin_policy = of_plugin(service, name);
+        if plugin_policy.as_deref() == Some(policy) {
             return Ok(());
         }
         let why = format!("the plugin {name} may not name the policy {policy} for a task");
@@ -90,16 +90,17 @@ pub(super) fn require_name(service: &Service, asking: Asking<'_>, policy: &str) 
 
 impl PolicyChoice {
     /// Returns the policies of a caller; none for an operator, and for the daemon itself.
-    pub(super) fn of(service: &Service, asking: Asking<'_>) -> Option<Self> {
-        let Asking { actor, plugin, is_chat } = asking;
+    pub(super) fn for_giver(service: &Service, asking: PolicyGiver<'_>) -> Option<Self> {
+        let PolicyGiver { actor, plugin, is_chat } = asking;
         if actor.run.is_none() && confined(actor).is_none() && plugin.is_none() && !is_chat {
             return None;
         }
         let (roster, config) = (service.roster(), service.config());
         let of_tenant = actor.tenant.as_ref().and_then(|tenant| config.tenants.get(tenant)?.policy.clone());
         let of_plugin = plugin.and_then(|name| of_plugin(service, name));
-        let own = [Some(config.worker.policy.clone()), of_tenant, of_plugin].into_iter().flatten().collect();
-        Some(PolicyChoice { roster, config, own, run: actor.run.clone() })
+        let permitted =
+            [Some(config.worker.policy.clone()), of_tenant, of_plugin].into_iter().flatten().collect();
+        Some(PolicyChoice { roster, config, permitted, run: actor.run.clone() })
     }
 
     /// Refuses a write since `before` after which a run of a policy follows that the caller may not give.
@@ -108,10 +109,10 @@ impl PolicyChoice {
         filter.kinds = KINDS.iter().map(ToString::to_string).collect();
         let mut tasks = BTreeSet::new();
         loop {
-            let found = view.some_events(&filter)?;
-            tasks.extend(found.rows.iter().filter_map(|event| event.task_id.clone()));
-            match found.rows.last() {
-                Some(last) if found.more => filter.since = last.id,
+            let page = view.some_events(&filter)?;
+            tasks.extend(page.rows.iter().filter_map(|event| event.task_id.clone()));
+            match page.rows.last() {
+                Some(last) if page.more => filter.since = last.id,
                 Some(_) | None => break,
             }
         }
@@ -119,8 +120,8 @@ impl PolicyChoice {
             return Ok(());
         }
         if let Some(run) = self.run.take() {
-            self.own.extend(view.run(run.run)?.and_then(|run| run.policy));
-            self.own.extend(view.task(&run.task)?.and_then(|task| task.policy));
+            self.permitted.extend(view.run(run.run)?.and_then(|run| run.policy));
+            self.permitted.extend(view.task(&run.task)?.and_then(|task| task.policy));
         }
         tasks.iter().try_for_each(|id| self.require_task(view, id))
     }
@@ -143,7 +144,7 @@ impl PolicyChoice {
             });
         }
         let policy = self.roster.policy_name(profile, policy, &self.config);
-        if self.own.contains(&policy) || self.roster.policies().confines(&policy) {
+        if self.permitted.contains(&policy) || self.roster.policies().confines(&policy) {
             return Ok(());
         }
         Err(Error::Forbidden {

@@ -10,9 +10,12 @@ use axum::response::{IntoResponse, Response};
 use schemars::Schema;
 use tokio_util::sync::CancellationToken;
 
-use super::call::Entry;
-use super::doors::{Bound, Busy, Doorway, Front, Gate, Intake, Outgoing, Pass, Seat};
+use super::call::VerbEntry;
 use super::identity::{OperatorKey, Peer, identify};
+use super::listeners::{
+    ApiRouter, Busy, ConnectionLimit, ConnectionPermit, IncomingBody, ListenerContext, OutgoingBody,
+    RequestAdmission, RequestPermit,
+};
 use super::streams::Streams;
 use base::exit::Code;
 use base::failure::Failure;
@@ -20,15 +23,15 @@ use service::Service;
 
 /// State shared by all handlers.
 #[derive(Clone, Debug)]
-pub struct Shared {
+pub struct ApiState {
     pub(super) service: Arc<Service>,
     key: Option<OperatorKey>,
-    gate: Arc<Gate>,
+    admission: Arc<RequestAdmission>,
     pub(super) streams: Arc<Streams>,
     /// Cancelled when the daemon stops.
     pub(super) stop: CancellationToken,
     /// Verbs that a path leads to.
-    pub(super) verbs: Arc<[Entry]>,
+    pub(super) verbs: Arc<[VerbEntry]>,
     /// Paths whose messages have their own format.
     pub(super) exchanges: Arc<[Messages]>,
 }
@@ -38,13 +41,13 @@ pub struct Shared {
 pub struct Surface {
     /// Paths.
     pub routes: Routes,
-    pub verbs: Vec<Entry>,
+    pub verbs: Vec<VerbEntry>,
     /// Paths whose messages have their own format.
     pub exchanges: Vec<Messages>,
     /// Background work of a daemon, until it is stopped.
-    pub beside: Vec<Beside>,
+    pub background: Vec<BackgroundWork>,
     /// Listeners in addition to the operators' and the workers'.
-    pub doors: Vec<OwnDoor>,
+    pub listeners: Vec<OwnListener>,
 }
 
 /// Description of a path whose messages have their own format.
@@ -63,26 +66,26 @@ pub struct Messages {
 }
 
 /// Additional listener of the API, which runs while the daemon serves.
-pub type OwnDoor = fn(Doorway) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+pub type OwnListener = fn(ListenerContext) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Background work that a daemon does while it serves.
-pub type Beside = fn(Arc<Service>, CancellationToken) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+pub type BackgroundWork = fn(Arc<Service>, CancellationToken) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Paths of the API, without the service behind them.
-pub type Routes = Router<Shared>;
+pub type Routes = Router<ApiState>;
 
 /// Makes the API of a service. `stop` ends the streams.
-pub fn front(
+pub fn api_router(
     service: Arc<Service>,
     key: Option<OperatorKey>,
     surface: Surface,
     stop: CancellationToken,
-) -> Front {
-    let gate = Arc::new(Gate::new(Arc::clone(&service)));
-    let shared = Shared {
+) -> ApiRouter {
+    let admission = Arc::new(RequestAdmission::new(Arc::clone(&service)));
+    let shared = ApiState {
         service,
         key,
-        gate: Arc::clone(&gate),
+        admission: Arc::clone(&admission),
         streams: Arc::default(),
         stop,
         verbs: surface.verbs.into(),
@@ -101,21 +104,21 @@ pub fn front(
         // The outermost layer, so that an unknown caller cannot even learn which paths exist.
         .layer(middleware::from_fn_with_state(shared.clone(), know_caller))
         .with_state(shared);
-    Front { router, gate }
+    ApiRouter { router, admission }
 }
 
 /// Identifies and admits the caller before a handler is looked up, and charges the reply to the caller afterwards.
 async fn know_caller(
-    State(shared): State<Shared>,
+    State(shared): State<ApiState>,
     Extension(peer): Extension<Peer>,
     request: Request,
     next: Next,
 ) -> Response {
-    let (request, rest) = Intake::lend(request);
+    let (request, rest) = IncomingBody::lend(request);
     let response = match known(&shared, &peer, request).await {
-        Ok((request, pass, busy)) => {
+        Ok((request, permit, busy)) => {
             let response = next.run(request).await;
-            Outgoing::charge(response, pass, busy).await
+            OutgoingBody::charge(response, permit, busy).await
         }
         Err(failure) => failure.into_response(),
     };
@@ -124,9 +127,9 @@ async fn know_caller(
 }
 
 /// A request of an identified caller, with its admission and its busy mark.
-type Known = (Request, Option<Arc<Pass>>, Option<Busy>);
+type Known = (Request, Option<Arc<RequestPermit>>, Option<Busy>);
 
-async fn known(shared: &Shared, peer: &Peer, mut request: Request) -> Result<Known, Failure> {
+async fn known(shared: &ApiState, peer: &Peer, mut request: Request) -> Result<Known, Failure> {
     // Every request on a run's own socket counts for this run, whatever token it presents.
     let owner = match peer {
         Peer::Run(board, run) => Some((*board, *run)),
@@ -139,25 +142,26 @@ async fn known(shared: &Shared, peer: &Peer, mut request: Request) -> Result<Kno
         | Peer::Plugin(..) => None,
     };
     if let Some(run) = owner {
-        shared.gate.count(run)?;
+        shared.admission.count(run)?;
     }
     let caller = identify(&shared.service, shared.key.as_ref(), peer, request.headers()).await?;
     if let Some(counted) = caller.counted().filter(|_| owner.is_none()) {
-        shared.gate.count(counted)?;
+        shared.admission.count(counted)?;
     }
-    let pass = shared.gate.enter(&caller)?.map(Arc::new);
-    let busy = request.extensions().get::<Seat>().map(|seat| seat.busy(caller.run())).transpose();
-    let busy = busy.map_err(|bound| crowded(pass.as_deref(), bound))?;
+    let permit = shared.admission.admit(&caller)?.map(Arc::new);
+    let busy =
+        request.extensions().get::<ConnectionPermit>().map(|permit| permit.busy(caller.run())).transpose();
+    let busy = busy.map_err(|bound| refuse_connection(permit.as_deref(), bound))?;
     request.extensions_mut().insert(caller);
-    if let Some(pass) = &pass {
-        request.extensions_mut().insert(Arc::clone(pass));
+    if let Some(permit) = &permit {
+        request.extensions_mut().insert(Arc::clone(permit));
     }
-    Ok((request, pass, busy))
+    Ok((request, permit, busy))
 }
 
-fn crowded(pass: Option<&Pass>, bound: Bound) -> Failure {
-    match pass {
-        Some(pass) => pass.crowded(bound),
+fn refuse_connection(permit: Option<&RequestPermit>, bound: ConnectionLimit) -> Failure {
+    match permit {
+        Some(permit) => permit.refuse_connection(bound),
         None => Failure::new(Code::Throttled, bound.to_string()),
     }
 }

@@ -15,13 +15,13 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
-use super::doors::{Pass, Seat};
+use super::listeners::{ConnectionPermit, RequestPermit};
 use base::failure::Failure;
 
 /// Time limit of the protocol switch.
 const SWITCH: Duration = Duration::from_secs(10);
 /// Limit on a message from a client, in bytes; clients have nothing to send.
-const HEARD: usize = 4 << 10;
+const INCOMING_BYTES: usize = 4 << 10;
 
 /// WebSocket of a client.
 pub type Socket = WebSocketStream<TokioIo<Upgraded>>;
@@ -32,21 +32,21 @@ pub struct Switch {
     asks: bool,
     key: Option<HeaderValue>,
     on_upgrade: Option<OnUpgrade>,
-    counts: Counts,
+    counts: HeldPermits,
 }
 
 /// Permits of the connection, held while it lasts.
 #[derive(Debug)]
-struct Counts {
-    _seat: Option<Seat>,
-    _pass: Option<Arc<Pass>>,
+struct HeldPermits {
+    _seat: Option<ConnectionPermit>,
+    _permit: Option<Arc<RequestPermit>>,
 }
 
 /// A connection about to switch its protocol.
 #[derive(Debug)]
 pub struct Switching {
     on_upgrade: OnUpgrade,
-    counts: Counts,
+    counts: HeldPermits,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Switch {
@@ -58,22 +58,22 @@ impl<S: Send + Sync> FromRequestParts<S> for Switch {
         let is_known =
             parts.headers.get(header::SEC_WEBSOCKET_VERSION).is_some_and(|version| version == "13");
         let key = parts.headers.get(header::SEC_WEBSOCKET_KEY).filter(|_| is_known).cloned();
-        let counts = Counts {
-            _seat: parts.extensions.get::<Seat>().cloned(),
-            _pass: parts.extensions.get::<Arc<Pass>>().cloned(),
+        let counts = HeldPermits {
+            _seat: parts.extensions.get::<ConnectionPermit>().cloned(),
+            _permit: parts.extensions.get::<Arc<RequestPermit>>().cloned(),
         };
         Ok(Switch { asks, key, on_upgrade: parts.extensions.remove::<OnUpgrade>(), counts })
     }
 }
 
-/// True if a header's list contains a word, in any case.
+/// Returns true if a header's list contains a word, in any case.
 fn names(headers: &HeaderMap, name: header::HeaderName, word: &str) -> bool {
     let lists = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     lists.flat_map(|list| list.split(',')).any(|entry| entry.trim().eq_ignore_ascii_case(word))
 }
 
 impl Switch {
-    /// True if the request asks for a WebSocket.
+    /// Returns true if the request asks for a WebSocket.
     pub fn is_asked(&self) -> bool {
         self.asks
     }
@@ -103,7 +103,9 @@ impl Switching {
     /// Returns the WebSocket; none if the client is gone. The second value holds the connection's permits.
     pub async fn socket(self) -> Option<(Socket, impl Send)> {
         let upgraded = tokio::time::timeout(SWITCH, self.on_upgrade).await.ok()?.ok()?;
-        let config = WebSocketConfig::default().max_message_size(Some(HEARD)).max_frame_size(Some(HEARD));
+        let config = WebSocketConfig::default()
+            .max_message_size(Some(INCOMING_BYTES))
+            .max_frame_size(Some(INCOMING_BYTES));
         let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config));
         Some((socket.await, self.counts))
     }

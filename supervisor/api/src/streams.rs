@@ -15,17 +15,17 @@ const EACH: usize = 16;
 const ALL: usize = 256;
 
 /// Owner of streams: name, uid and, for a member, tenant.
-type Key = (String, Option<u32>, Option<Tenant>);
+type StreamsKey = (String, Option<u32>, Option<Tenant>);
 
 /// Open streams by owner.
 #[derive(Debug, Default)]
-pub(super) struct Streams(Mutex<HashMap<Key, usize>>);
+pub(super) struct Streams(Mutex<HashMap<StreamsKey, usize>>);
 
 /// An open stream, counted until it is dropped.
 #[derive(Debug)]
 pub struct OpenStream {
     streams: Arc<Streams>,
-    key: Key,
+    key: StreamsKey,
     /// Cancelled when the daemon stops.
     stop: CancellationToken,
 }
@@ -42,11 +42,11 @@ impl Streams {
     ) -> Result<OpenStream, Failure> {
         let key = (actor.name.clone(), actor.uid, actor.tenant.clone());
         let mut open = self.lock();
-        let (own, all) = (open.get(&key).copied().unwrap_or_default(), open.values().sum::<usize>());
-        if own >= EACH {
+        let (of_caller, all) = (open.get(&key).copied().unwrap_or_default(), open.values().sum::<usize>());
+        if of_caller >= EACH {
             return Err(refused(format!("{} has {EACH} streams open, the limit of one caller", actor.name)));
         }
-        if own > 0 && all >= ALL {
+        if of_caller > 0 && all >= ALL {
             return Err(refused(format!("{ALL} streams are open, the limit of all callers")));
         }
         *open.entry(key.clone()).or_default() += 1;
@@ -54,7 +54,7 @@ impl Streams {
         Ok(OpenStream { streams: Arc::clone(self), key, stop })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, usize>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<StreamsKey, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -19,7 +19,7 @@ pub async fn to_its_end<T: Send + 'static>(
     let (done, outcome) = oneshot::channel();
     // Boxed as one type, so that the runtime's part is compiled once and not for each caller.
     let work: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(async move { drop(done.send(work.await)) });
-    drop(service.begun().spawn(work));
+    drop(service.started_verbs().spawn(work));
     outcome.await.map_err(|_| Failure::failed(format!("{failing}: it has ended without an outcome")))?
 }
 

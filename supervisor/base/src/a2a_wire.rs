@@ -46,12 +46,13 @@ impl State {
         }
     }
 
-    /// True if the state is final.
+    /// Returns true if the state is final.
     pub fn is_over(self) -> bool {
         matches!(self, State::Completed | State::Failed | State::Canceled | State::Rejected)
     }
 
-    /// True if a stream ends at this state: the state is final, or the task waits for a person.
+    /// Returns true if a stream of the task ends at this state, because the state is final or the task waits for a
+    /// person.
     pub fn rests(self) -> bool {
         self.is_over() || matches!(self, State::InputRequired | State::AuthRequired)
     }

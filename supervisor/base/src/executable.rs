@@ -8,7 +8,7 @@ use std::path::Path;
 /// Number of bytes of a script's first line that the kernel reads.
 const FIRST_LINE: u64 = 255;
 
-/// True if a path is a regular file with an execute bit of any class. Links are followed.
+/// Returns true if a path is a regular file with an execute bit of any class. Links are followed.
 pub fn is_program(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }

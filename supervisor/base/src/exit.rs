@@ -123,7 +123,8 @@ impl Code {
         self.row().word
     }
 
-    /// True if a refusal of this class normally precedes any change. `Failure::after_a_change` marks the exceptions.
+    /// Returns true if a refusal of this class normally precedes any change. `Failure::after_a_change` marks the
+    /// exceptions.
     pub fn changed_nothing(self) -> bool {
         match self {
             Code::Usage

@@ -118,14 +118,14 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         let hanging = Hanging::parse(&format!("begin@{}", file.display())).unwrap();
         hanging.pass("commit");
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
             hanging.pass("begin");
-            tell.send(()).unwrap();
+            sender.send(()).unwrap();
         });
-        assert!(told.recv_timeout(LOOK * 3).is_err());
+        assert!(receiver.recv_timeout(LOOK * 3).is_err());
         std::fs::remove_file(&file).unwrap();
-        told.recv().unwrap();
+        receiver.recv().unwrap();
         thread.join().unwrap();
         assert!(Hanging::parse("begin").is_none());
     }

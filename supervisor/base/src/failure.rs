@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::Code;
 
-/// Prefix of the refusal of a body that does not parse as a request of its verb. Earlier releases identify this
-/// refusal by the prefix alone.
+/// Prefix of the refusal of a body that does not parse as a request of its verb.
 pub const INVALID_BODY: &str = "invalid body: ";
 
 /// A refusal: one class, one sentence, and a hint where the reader can act.
@@ -37,7 +36,7 @@ impl Failure {
         Failure { has_changed: true, ..self }
     }
 
-    /// True if the caller can rely on the board being unchanged.
+    /// Returns true if the caller can rely on the board being unchanged.
     pub fn changed_nothing(&self) -> bool {
         self.code.changed_nothing() && !self.has_changed
     }
@@ -134,8 +133,10 @@ impl From<kernel::OpenError> for Failure {
             | E::Truncated { .. }
             | E::NotABoard { .. }
             | E::Foreign { .. }
+            | E::Unfit { .. }
             | E::NotAFile { .. }
             | E::Corrupt { .. }
+            | E::OlderFormat { .. }
             | E::NewerSchema { .. }
             | E::Mixed { .. }
             | E::Sqlite { .. } => Code::Failed,

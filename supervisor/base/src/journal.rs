@@ -35,7 +35,7 @@ pub struct Journal {
 struct JournalEntry {
     name: String,
     /// Fields with their values, formatted for a person.
-    told: String,
+    logged: String,
     bytes: Vec<u8>,
 }
 
@@ -54,13 +54,13 @@ impl Journal {
 
 impl<S: Subscriber> Layer<S> for Journal {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut entry = JournalEntry { name: String::new(), told: String::new(), bytes: Vec::new() };
+        let mut entry = JournalEntry { name: String::new(), logged: String::new(), bytes: Vec::new() };
         event.record(&mut entry);
         let metadata = event.metadata();
         entry.put("PRIORITY", priority(*metadata.level()));
         entry.put("SYSLOG_IDENTIFIER", "supervisor");
         entry.put("TARGET", metadata.target());
-        let (message, name) = (format!("{}{}", entry.name, entry.told), std::mem::take(&mut entry.name));
+        let (message, name) = (format!("{}{}", entry.name, entry.logged), std::mem::take(&mut entry.name));
         entry.put("SUPERVISOR_EVENT", &name);
         entry.put("MESSAGE", &message);
         // An entry that the journal does not take is dropped: the log must not stop the work, and the board records
@@ -109,8 +109,8 @@ impl JournalEntry {
             .collect();
         self.put(&format!("SUPERVISOR_{name}"), value);
         let is_plain = !value.is_empty() && !value.contains(' ') && value.escape_debug().eq(value.chars());
-        let told = if is_plain { value.to_owned() } else { format!("{value:?}") };
-        self.told.extend([" ", field.name(), "=", &told]);
+        let logged = if is_plain { value.to_owned() } else { format!("{value:?}") };
+        self.logged.extend([" ", field.name(), "=", &logged]);
     }
 }
 
@@ -150,10 +150,10 @@ mod tests {
 
     #[test]
     fn a_message_is_read_without_its_fields_and_each_field_is_found_by_itself() {
-        let told = entries(
+        let logged = entries(
             || tracing::warn!(task = %"default/t_1", run = 7_i64, error = %"no space left", "stop_not_delivered"),
         );
-        let [entry] = told.as_slice() else { panic!("{told:?}") };
+        let [entry] = logged.as_slice() else { panic!("{logged:?}") };
         let lines: Vec<&str> = entry.lines().collect();
         for line in [
             "SUPERVISOR_TASK=default/t_1",
@@ -171,8 +171,8 @@ mod tests {
     #[test]
     fn a_value_of_several_lines_adds_no_field_and_one_that_is_too_long_is_cut() {
         let long = "ä".repeat(LONGEST);
-        let told = entries(|| tracing::info!(why = %"a\nPRIORITY=0\nb", long = %long, "odd"));
-        let [entry] = told.as_slice() else { panic!("{} entries", told.len()) };
+        let logged = entries(|| tracing::info!(why = %"a\nPRIORITY=0\nb", long = %long, "odd"));
+        let [entry] = logged.as_slice() else { panic!("{} entries", logged.len()) };
         let start = entry.find("SUPERVISOR_WHY\n").unwrap();
         let length = &entry.as_bytes()[start + "SUPERVISOR_WHY\n".len()..][..8];
         assert_eq!(u64::from_le_bytes(length.try_into().unwrap()), 14);

@@ -1,12 +1,12 @@
 //! Foundations of the supervisor: failures and exit codes, paths of a root, times, terminals, and the table of verbs.
 
 pub mod a2a_wire;
+pub mod cli_context;
 pub mod environment;
 pub mod executable;
 pub mod exit;
 pub mod failpoint;
 pub mod failure;
-pub mod given;
 pub mod invocation;
 pub mod journal;
 pub mod json;

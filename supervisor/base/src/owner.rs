@@ -107,7 +107,7 @@ impl Owner {
         Owner { role: Role::Unknown, pid: Some(pid) }
     }
 
-    /// True if the process still lives and is no zombie.
+    /// Returns true if the process still lives and is no zombie.
     ///
     /// A process that a killed daemon was just starting keeps the daemon's lock for a moment: exec closes the
     /// descriptor, the fork before it does not.
@@ -125,14 +125,14 @@ impl Owner {
         self.pid.filter(|_| self.state().is_some_and(|state| matches!(state, 'T' | 't')))
     }
 
-    /// True if the process started a moment ago. A daemon takes its lock before it opens its socket.
+    /// Returns true if the process started a moment ago. A daemon takes its lock before it opens its socket.
     pub fn is_starting(self) -> bool {
         let stat = self
             .pid
             .and_then(|pid| procfs::process::Process::new(pid).and_then(|process| process.stat()).ok());
         stat.is_some_and(|stat| {
-            let begun = stat.starttime.saturating_mul(1_000_000) / procfs::ticks_per_second();
-            boottime_us().saturating_sub(begun) < STARTS_WITHIN_US
+            let started_us = stat.starttime.saturating_mul(1_000_000) / procfs::ticks_per_second();
+            boottime_us().saturating_sub(started_us) < STARTS_WITHIN_US
         })
     }
 

@@ -222,13 +222,8 @@ impl Root {
         self.run_doors().join(format!("{run}-{}", board.get(..8).unwrap_or(&board))).join(DOOR)
     }
 
-    /// Returns the socket that runs of an earlier release use.
-    pub fn worker_socket(&self) -> PathBuf {
-        self.runtime.join("worker/worker.sock")
-    }
-
     /// Returns the datagram socket on which shims report.
-    pub fn poke_socket(&self) -> PathBuf {
+    pub fn shim_event_socket(&self) -> PathBuf {
         self.runtime.join("poke.sock")
     }
 }

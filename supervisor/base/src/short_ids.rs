@@ -12,14 +12,14 @@ use crate::failure::Failure;
 /// Number of hexadecimal digits in an id that this program generates.
 const DIGITS: usize = 8;
 
-/// True if a text may be an abbreviated id. False for a full id.
+/// Returns true if a text may be an abbreviated id. False for a full id.
 fn is_short(text: &str) -> bool {
     text.strip_prefix("t_").is_some_and(|digits| {
         (1..DIGITS).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
     })
 }
 
-/// True if a JSON request may contain an abbreviated id: a cheap check before the request is parsed.
+/// Returns true if a JSON request may contain an abbreviated id: a cheap check before the request is parsed.
 pub fn may_be_in(body: &[u8]) -> bool {
     body.split(|byte| *byte == b'"').any(|text| std::str::from_utf8(text).is_ok_and(is_short))
 }
@@ -90,7 +90,7 @@ pub fn of_request(schema: &Schema, request: &[u8]) -> Result<Vec<TaskId>, Failur
     ids.collect::<Result<_, _>>().map_err(|e: kernel::ParseError| Failure::usage(e.to_string()))
 }
 
-/// True if the schema of a field, or of its items, is the schema of a task id.
+/// Returns true if the schema of a field, or of its items, is the schema of a task id.
 fn names_a_task(field: &Value) -> bool {
     let whole = schema_for!(TaskId);
     let is_whole = field.get("pattern").is_some_and(|pattern| whole.get("pattern") == Some(pattern));

@@ -35,7 +35,7 @@ pub enum Colour {
 }
 
 impl Colour {
-    /// True if output to a stream is coloured, by no-color.org, clicolors and the stream itself.
+    /// Returns true if output to a stream is coloured, by no-color.org, clicolors and the stream itself.
     fn applies(self, to_terminal: Terminal, env: impl Fn(&str) -> Option<String>) -> bool {
         let set = |name: &str| env(name).is_some_and(|value| !value.is_empty());
         match self {
@@ -240,9 +240,9 @@ fn page(text: String, rows: usize) -> String {
     if rows < 3 || lines < rows {
         return text;
     }
-    let kept = rows - 2;
-    let page: String = text.split_inclusive('\n').take(kept).collect();
-    format!("{page}… {}\n", Counted(lines - kept, "more line"))
+    let visible_rows = rows - 2;
+    let page: String = text.split_inclusive('\n').take(visible_rows).collect();
+    format!("{page}… {}\n", Counted(lines - visible_rows, "more line"))
 }
 
 #[cfg(test)]

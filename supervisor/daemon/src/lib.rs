@@ -17,7 +17,7 @@
 //!
 //! `lifetime` puts them together, and `watchdog` tells the service manager that all of it moves. `host` gives
 //! them access to the host. Processes are watched with pidfds. A task becomes claimable again only after `finish_run`,
-//! which is called only with proof that nothing of the run is left (`run/settle.rs`).
+//! which is called only with proof that nothing of the run is left (`run/proof.rs`).
 
 pub mod gc;
 mod lifetime;
@@ -28,24 +28,24 @@ mod simulation;
 mod watchdog;
 
 pub use lifetime::run;
-pub use owner::admission::{Asked, Claim, Claimant};
+pub use owner::admission::{ClaimInputs, Claimant, StartClaim};
 pub use owner::backoff::Broken;
 pub use owner::board::REPLY_AGE;
+pub use owner::capacity::Capacity;
 pub use owner::event::Event;
-pub use owner::extent::Extent;
 pub use owner::link::OwnerLink;
-pub use owner::look::look;
-pub use owner::room::Room;
-pub use owner::snapshot::{PoolUse, Snapshot, Waiting};
+pub use owner::mode::DaemonMode;
+pub use owner::scan::scan;
+pub use owner::snapshot::{PoolUse, Snapshot, UnadmittedTask};
 pub use owner::stopping::{StopMode, StopPlan};
 pub use owner::why::{Performer, ask as ask_why, left_open, merged};
 pub use run::claimed::{Search, search as search_claimed};
-pub use run::diff::{Wanted, Work, diff as diff_of_runs};
-pub use run::environment::Known;
+pub use run::diff::{DiffRequest, Work, diff as diff_of_runs};
+pub use run::environment::RosterAndConfig;
 pub use run::external::provide as provide_external;
-pub use run::files::{place_of, provide};
+pub use run::files::{path_of, provide};
 pub use run::key::TaskKey;
 pub use run::live::{LiveRun, Phase};
+pub use run::problems;
 pub use run::provision::Provision;
-pub use run::troubles;
 pub use run::usable::{Presence, check as check_workspace};

@@ -13,21 +13,21 @@ use super::owner::board::{follow_set_clock, forget_old_requests};
 use super::owner::dispatcher::Dispatcher;
 use super::owner::event::Event;
 use super::owner::event_loop::{own, report as report_configuration};
-use super::owner::extent::Extent;
 use super::owner::link::{OwnerLink, open as open_link};
+use super::owner::mode::DaemonMode;
 use super::owner::pass::{LeftWaiting, left_waiting};
 use super::owner::stopping::StopMode;
-use super::run::conclude::end_survivors;
 use super::run::context::{Context, UnderWay};
+use super::run::end_run::end_survivors;
 use super::run::order::Host;
-use super::run::pokes::listen_to_shims;
+use super::run::pending_starts::PendingStarts;
 use super::run::report::Reports;
-use super::run::starts::Starts;
+use super::run::shim_events::listen_to_shims;
 use super::run::{recover, unserved};
 use super::watchdog;
 use api::{
-    Beside, Doorway, Inside, Listeners, OperatorKey, OwnDoor, RunDoors, Sockets, Surface, WorkersRuntime,
-    front, raise_descriptors,
+    BackgroundWork, InProcessRouter, ListenerContext, Listeners, OperatorKey, OwnListener, RunListeners,
+    Sockets, Surface, WorkersRuntime, api_router, raise_descriptors,
 };
 use base::exit::Code;
 use base::failpoint;
@@ -43,7 +43,7 @@ use host::manager_socket::{self, OperatorSocket};
 use host::service_link::ServiceLink;
 use host::sockets;
 use host::spare::Spares;
-use net::proxy::WaysOut;
+use net::proxy::RunProxies;
 use net::telemetry::Tracer;
 use service::{Listener as _, Mode, Service};
 use setup::config::definitions::Defect;
@@ -58,7 +58,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// Runs the daemon of a root. Returns once all of its own tasks have ended; shims may outlive it.
 pub async fn run(
     root: Root,
-    extent: Extent,
+    mode: DaemonMode,
     tuning: Tuning,
     surface: Surface,
     ready: impl FnOnce(),
@@ -67,13 +67,13 @@ pub async fn run(
     root.create()?;
     let root = root.canonical()?;
     root.check_reachable()?;
-    let lock = own_root(&root, extent).await?;
-    go_first(extent);
-    let (config, defect) = Config::load_for_daemon(&root, extent == Extent::Ending)?;
+    let lock = own_root(&root, mode).await?;
+    go_first(mode);
+    let (config, defect) = Config::load_for_daemon(&root, mode == DaemonMode::Ending)?;
     install_binary(&root)?;
     // The probe's process ends before the daemon moves itself into another cgroup.
     let support = detect_support().await?;
-    let (cgroups, Handed { controllers, gap }) = serve_cgroups(&root, extent);
+    let (cgroups, Handed { controllers, gap }) = serve_cgroups(&root, mode);
     let support = support.with_controllers(controllers);
     let (reports, runs) = Reports::queue();
     let (tracer, exporter) = Tracer::open();
@@ -82,19 +82,19 @@ pub async fn run(
     service.use_roster(Roster::load(&root).on(&support));
     let roster = service.roster();
     report_configuration(&service);
-    let boards = open_boards(&service, extent)?;
+    let boards = open_boards(&service, mode)?;
     let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
     let workers = WorkersRuntime::start()?;
-    let (beside, own_doors) = (surface.beside.clone(), surface.doors.clone());
+    let (background_work, own_doors) = (surface.background.clone(), surface.listeners.clone());
     let doorway = doorway(&service, surface, descriptors, &stop)?;
     let served = doorway.tasks.clone();
-    let operator = operator_socket(&root, extent)?;
+    let operator = operator_socket(&root, mode)?;
     let is_managers = operator.is_managers();
     failpoint::pass("before-doors");
-    let (listeners, bell) = Listeners::bind(&root, sockets_of_runs(&support), operator)?;
-    let doors = Arc::new(RunDoors::new(&root, &doorway, &workers)?);
-    let spares = spares_of(extent, cgroups.as_ref().ok());
-    let out = WaysOut::new(descriptors, service.quotas());
+    let (listeners, self_probe) = Listeners::bind(&root, sockets_of_runs(&support), operator)?;
+    let doors = Arc::new(RunListeners::new(&root, &doorway, &workers)?);
+    let spares = spares_of(mode, cgroups.as_ref().ok());
+    let out = RunProxies::new(descriptors, service.quotas());
     let ways = Ways { port: listeners.port(), doors: Arc::clone(&doors), out };
     let host = make_host(&root, support, cgroups, spares, ways).await?;
     gap.inspect(|why| tracing::info!(%why, "limits_not_held"));
@@ -103,14 +103,14 @@ pub async fn run(
         host,
         reports,
         tasks: tasks.clone(),
-        starts: Starts::default(),
-        bells: link.bells(),
+        pending_starts: PendingStarts::default(),
+        wakeups: link.wakeups(),
         tracer,
         plugins: link.plugins().clone(),
         commands: UnderWay::default(),
         tuning,
     });
-    let mut dispatcher = Dispatcher::new(boards.clone(), extent, service.config());
+    let mut dispatcher = Dispatcher::new(boards.clone(), mode, service.config());
     // Listens before it looks at the live runs, so that no report of a shim is missed.
     listen_to_shims(&context, &root, &served, &stop)?;
     let made = sockets::files(&root);
@@ -124,13 +124,13 @@ pub async fn run(
     doors.begin();
     listen_to_signals(&link, &served, &stop)?;
     served.spawn(exporter.run(Arc::clone(&service), context.host.hostname.clone(), stop.clone()));
-    if extent != Extent::Ending {
-        serve_beside(&link, &doorway, beside, own_doors);
+    if mode != DaemonMode::Ending {
+        start_background_work(&link, &doorway, background_work, own_doors);
     }
-    begin(&link, &boards, extent).await;
+    begin(&link, &boards, mode).await;
     let mut notices = ServiceLink::find();
     notices.ready();
-    let signs = watchdog::start(&link, &service, bell)
+    let signs = watchdog::start(&link, &service, self_probe)
         .map_err(|e| Failure::failed(format!("failed to start the watchdog: {e}")))?;
     tracing::info!(root = %root.dir().display(), pid = std::process::id(), "ready");
     context.refill();
@@ -150,7 +150,7 @@ pub async fn run(
         never = doors.keep() => match never {},
     };
     // Asked before the survivors are ended, because the answer describes the pass itself.
-    let waiting = left_waiting(&context, &dispatcher, extent);
+    let waiting = left_waiting(&context, &dispatcher, mode);
     // The service manager waits for the end from now on, and expects no more signs of life.
     drop(signs);
     notices.stopping();
@@ -166,8 +166,8 @@ pub async fn run(
     // Claims and starts of those runs may still be in progress on other threads. They end with the process, and so must
     // the lock: another daemon must not look at the runs before.
     std::mem::forget(lock);
-    match (extent, outcome) {
-        (Extent::UntilIdle(_), Ok(())) => Err(cut_short()),
+    match (mode, outcome) {
+        (DaemonMode::UntilIdle(_), Ok(())) => Err(cut_short()),
         (_, outcome) => outcome.map(|()| waiting),
     }
 }
@@ -189,25 +189,32 @@ fn serve_root(
 }
 
 /// Starts the tasks beside the boards: message delivery, plugins, bridges and extra listeners.
-fn serve_beside(link: &OwnerLink, doorway: &Doorway, beside: Vec<Beside>, own_doors: Vec<OwnDoor>) {
+fn start_background_work(
+    link: &OwnerLink,
+    doorway: &ListenerContext,
+    background_work: Vec<BackgroundWork>,
+    own_doors: Vec<OwnListener>,
+) {
     let (service, served, stop) = (&doorway.service, &doorway.tasks, &doorway.stop);
     served.spawn(notify::deliver(Arc::clone(service), link.plugins().clone(), stop.clone()));
-    for work in beside {
+    for work in background_work {
         served.spawn(work(Arc::clone(service), stop.clone()));
     }
     for door in own_doors {
         served.spawn(door(doorway.clone()));
     }
-    link.plugins().use_inside(Inside::of(doorway));
+    link.plugins().use_router(InProcessRouter::from_listeners(doorway));
     served.spawn(plugins::deliver(Arc::clone(service), link.plugins().clone(), stop.clone()));
 }
 
 /// Returns the owner of the operator's socket. A daemon that only ends the runs of a dead one needs no socket, and
 /// leaves a service manager its own.
-fn operator_socket(root: &Root, extent: Extent) -> Result<OperatorSocket, Failure> {
+fn operator_socket(root: &Root, mode: DaemonMode) -> Result<OperatorSocket, Failure> {
     let path = root.operator_socket();
-    match (manager_socket::find(&path)?, extent) {
-        (OperatorSocket::Held, Extent::Forever | Extent::UntilIdle(_)) => Err(manager_socket::held(&path)),
+    match (manager_socket::find(&path)?, mode) {
+        (OperatorSocket::Held, DaemonMode::Forever | DaemonMode::UntilIdle(_)) => {
+            Err(manager_socket::held(&path))
+        }
         (found, _) => Ok(found),
     }
 }
@@ -222,12 +229,12 @@ fn sockets_of_runs(support: &policies::Support) -> Sockets {
 
 /// Stops serving, and closes the boards. `managers` identifies the socket file that the service manager keeps.
 async fn close(context: &Context, root: &Root, served: &TaskTracker, managers: Option<(u64, u64)>) {
-    let begun = context.service.begun();
+    let verbs = context.service.started_verbs();
     served.close();
-    begun.close();
+    verbs.close();
     // Watchers may keep their connections; they see them closed when the process ends. A verb whose caller has gone
     // still finishes.
-    let all = async { tokio::join!(served.wait(), begun.wait()) };
+    let all = async { tokio::join!(served.wait(), verbs.wait()) };
     drop(tokio::time::timeout(FAREWELL, all).await);
     context.host.leave();
     sockets::remove(root, managers);
@@ -237,19 +244,19 @@ async fn close(context: &Context, root: &Root, served: &TaskTracker, managers: O
 }
 
 /// Queues the first events: a read of every board, and a stop at once if the daemon is only to end runs.
-async fn begin(link: &OwnerLink, boards: &[BoardName], extent: Extent) {
+async fn begin(link: &OwnerLink, boards: &[BoardName], mode: DaemonMode) {
     for name in boards {
         link.board_changed(name);
     }
-    if extent == Extent::Ending {
+    if mode == DaemonMode::Ending {
         let (reply, _) = tokio::sync::oneshot::channel();
         link.send(Event::Stop(StopMode::Preempt, reply)).await;
     }
 }
 
 /// Raises the daemon's CPU share. Without it, the daemon waits for a processor as long as a worker does.
-fn go_first(extent: Extent) {
-    if extent != Extent::Forever {
+fn go_first(mode: DaemonMode) {
+    if mode != DaemonMode::Forever {
         return;
     }
     if let Err(error) = shim::priority::go_first() {
@@ -260,9 +267,9 @@ fn go_first(extent: Extent) {
 /// Ends the runs of boards that are not served, if this daemon ends all its workers.
 async fn end_unserved(context: &Arc<Context>, dispatcher: &Dispatcher) -> Result<(), Failure> {
     let Some(reason) = dispatcher.ends_all() else { return Ok(()) };
-    let left = unserved::end_all(context, reason).await;
-    let Some(first) = left.first() else { return Ok(()) };
-    let more = match left.len() - 1 {
+    let unended = unserved::end_all(context, reason).await;
+    let Some(first) = unended.first() else { return Ok(()) };
+    let more = match unended.len() - 1 {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
@@ -280,10 +287,10 @@ fn cut_short() -> Failure {
 
 /// Makes the pool of shims that wait for a run. A pass gets none: it ends with its last run, and a waiting shim would
 /// be left without one.
-fn spares_of(extent: Extent, cgroups: Option<&Cgroups>) -> Spares {
-    match extent {
-        Extent::Forever => Spares::kept(cgroups),
-        Extent::UntilIdle(_) | Extent::Ending => Spares::none(),
+fn spares_of(mode: DaemonMode, cgroups: Option<&Cgroups>) -> Spares {
+    match mode {
+        DaemonMode::Forever => Spares::new(cgroups),
+        DaemonMode::UntilIdle(_) | DaemonMode::Ending => Spares::none(),
     }
 }
 
@@ -293,10 +300,10 @@ fn doorway(
     surface: Surface,
     descriptors: u64,
     stop: &CancellationToken,
-) -> Result<Doorway, Failure> {
+) -> Result<ListenerContext, Failure> {
     let key = OperatorKey::ensure(service.root())?;
-    Ok(Doorway {
-        front: front(Arc::clone(service), Some(key), surface, stop.clone()),
+    Ok(ListenerContext {
+        api: api_router(Arc::clone(service), Some(key), surface, stop.clone()),
         service: Arc::clone(service),
         descriptors,
         tasks: TaskTracker::new(),
@@ -306,8 +313,8 @@ fn doorway(
 
 /// Sets up the cgroups of the root's runs, and the controllers delegated to them. A daemon that starts no run makes
 /// none.
-fn serve_cgroups(root: &Root, extent: Extent) -> (Result<Cgroups, String>, Handed) {
-    if extent == Extent::Ending {
+fn serve_cgroups(root: &Root, mode: DaemonMode) -> (Result<Cgroups, String>, Handed) {
+    if mode == DaemonMode::Ending {
         return (Err("no run is started".to_owned()), Handed::default());
     }
     match Cgroups::serve(root.dir()) {
@@ -319,8 +326,8 @@ fn serve_cgroups(root: &Root, extent: Extent) -> (Result<Cgroups, String>, Hande
 /// Ways of runs to the daemon and to the network.
 struct Ways {
     port: Option<u16>,
-    doors: Arc<RunDoors>,
-    out: WaysOut,
+    doors: Arc<RunListeners>,
+    out: RunProxies,
 }
 
 /// Makes the record of this host and its daemon that runs need.
@@ -356,10 +363,10 @@ async fn make_host(
 }
 
 /// Takes the root's lock. Fails at once if another daemon has it; waits for an offline command, which is soon done.
-async fn own_root(root: &Root, extent: Extent) -> Result<OwnerLock, Failure> {
-    let role = match extent {
-        Extent::Forever => Role::Daemon,
-        Extent::UntilIdle(_) | Extent::Ending => Role::Pass,
+async fn own_root(root: &Root, mode: DaemonMode) -> Result<OwnerLock, Failure> {
+    let role = match mode {
+        DaemonMode::Forever => Role::Daemon,
+        DaemonMode::UntilIdle(_) | DaemonMode::Ending => Role::Pass,
     };
     let until = tokio::time::Instant::now() + LOCK_TIMEOUT;
     loop {
@@ -395,7 +402,7 @@ fn recover_all(
         }
         for one in recovered {
             live.extend(recover::groups_of(context, name, &one.run));
-            dispatcher.adopt(one.live, one.needs, one.share);
+            dispatcher.adopt(one.live, one.needs, one.resources);
         }
     }
     if let Ok(cgroups) = &context.host.cgroups
@@ -412,7 +419,7 @@ fn recover_all(
 
 /// Opens every board. A daemon does not serve a damaged board, and serves the others. A pass is refused as a whole,
 /// because its caller does not read the log.
-fn open_boards(service: &Service, extent: Extent) -> Result<Vec<BoardName>, Failure> {
+fn open_boards(service: &Service, mode: DaemonMode) -> Result<Vec<BoardName>, Failure> {
     let mut names = service.board_names()?;
     if !names.contains(&BoardName::default()) {
         names.push(BoardName::default());
@@ -421,7 +428,7 @@ fn open_boards(service: &Service, extent: Extent) -> Result<Vec<BoardName>, Fail
     for name in names {
         match service.board(&name) {
             Ok(_) => served.push(name),
-            Err(failure) if matches!(extent, Extent::Forever | Extent::Ending) => {
+            Err(failure) if matches!(mode, DaemonMode::Forever | DaemonMode::Ending) => {
                 let hint = failure.hint.as_deref().unwrap_or_default();
                 tracing::error!(board = %name, error = %failure, hint, "board_not_served");
                 service.refuse(name, failure);

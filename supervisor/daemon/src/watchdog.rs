@@ -1,11 +1,12 @@
 //! Sends signs of life to the service manager (`WatchdogSec=`), each after every component of the daemon has moved.
 //!
-//! Each component gets a small request that only a moving component can answer. An idle daemon cannot otherwise show
-//! that it is not stuck. Nothing is asked if no service manager expects signs.
+//! Each component gets a small request that it answers only if it moves, because an idle daemon cannot show in another
+//! way that it is not stuck. If no service manager expects signs, no component gets requests.
 //!
-//! A refusal is an answer, and so is a board that cannot be written: a new daemon would not have more. The request to
-//! the listener comes over a connection that the daemon hands it, so neither the file of the socket nor its queue
-//! matters. A writer with a long job moves as long as `SQLite` executes statements.
+//! A refusal counts as an answer. So does a board that cannot be written, because a restarted daemon could not write it
+//! either. The request to the operator's listener comes over a connection that the daemon passes to it directly, so the
+//! file of the socket and its queue have no influence. A writer with a long job moves as long as `SQLite` executes
+//! statements.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -24,14 +25,14 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::owner::event::Event;
 use super::owner::link::OwnerLink;
-use api::Bell;
+use api::SelfProbe;
 use host::readiness::{noticed, readable};
 use host::service_link::ServiceLink;
 use service::{BoardHandle, Service};
 
 /// Number of signs per watchdog interval.
 const SIGNS: u32 = 4;
-/// Interval between two looks at a long job of a board's writer.
+/// Interval at which a long job of a board's writer is checked for progress, and a failed self-probe is repeated.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A component that must move before a sign of life is sent.
@@ -61,34 +62,34 @@ impl Component {
     }
 }
 
-/// Result of one round of requests.
+/// Report about a round of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Sign {
-    /// Each component has moved since the last sign.
+    /// Every component has moved since the last sign.
     Life,
     /// These components have not moved for half the watchdog interval.
     Late(BTreeSet<Component>),
 }
 
-/// Access to each component.
+/// Access to the components.
 #[derive(Debug)]
 struct Probes {
     link: OwnerLink,
     service: Arc<Service>,
     ripple: AsyncFd<OwnedFd>,
-    bell: Bell,
+    self_probe: SelfProbe,
 }
 
-/// Sends signs of life until the returned handle is dropped. None if the service manager expects no signs.
+/// Sends signs of life until the returned handle is dropped. Returns none if the service manager expects no signs.
 pub(super) fn start(
     link: &OwnerLink,
     service: &Arc<Service>,
-    bell: Bell,
+    self_probe: SelfProbe,
 ) -> io::Result<Option<AbortOnDropHandle<Infallible>>> {
     let Some(interval) = ServiceLink::watchdog() else { return Ok(None) };
-    // Made once: a daemon that has run out of descriptors waits for some, and is not stuck.
+    // The descriptor is made once, so that a daemon that has run out of descriptors does not look stuck.
     let ripple = readable(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?)?;
-    let probes = Arc::new(Probes { link: link.clone(), service: Arc::clone(service), ripple, bell });
+    let probes = Arc::new(Probes { link: link.clone(), service: Arc::clone(service), ripple, self_probe });
     let notices = ServiceLink::find();
     let watch = watch(
         interval,
@@ -107,7 +108,8 @@ pub(super) fn start(
     Ok(Some(AbortOnDropHandle::new(tokio::spawn(watch))))
 }
 
-/// Asks all components again and again. `ask` returns when a component has moved.
+/// Asks all components in rounds, and calls `tell` with the result of each round. The future of `ask` completes when
+/// the component has moved.
 async fn watch<F: Future<Output = ()> + Send + 'static>(
     interval: Duration,
     ask: impl Fn(Component) -> F,
@@ -123,7 +125,8 @@ async fn watch<F: Future<Output = ()> + Send + 'static>(
             });
         }
         let mut still = BTreeSet::from(Component::ALL);
-        // A late component is reported, then awaited: without it no sign may be sent.
+        // A late component is reported and then awaited, because no sign may be sent without it: the service manager
+        // restarts a daemon that stays stuck.
         if tokio::time::timeout(interval / 2, all_moved(&mut asked, &mut still)).await.is_err() {
             tell(Sign::Late(still.clone()));
             all_moved(&mut asked, &mut still).await;
@@ -148,7 +151,7 @@ async fn all_moved(asked: &mut JoinSet<Component>, still: &mut BTreeSet<Componen
 }
 
 impl Probes {
-    /// Returns when a component has moved; never if it cannot.
+    /// Returns when a component has moved. Never returns if the component has ended.
     async fn moved(&self, component: Component) {
         let moved = match component {
             Component::OwnerLoop => self.link.ask(Event::Beat).await.is_ok(),
@@ -169,10 +172,10 @@ impl Probes {
         }
     }
 
-    /// Returns when the operator's listener has responded. Also returns when no descriptors are left for a connection:
-    /// the daemon waits for some, and a restart would not provide any.
+    /// Returns when the operator's listener has responded. Also returns when no descriptors are left for a connection,
+    /// because the daemon then waits for descriptors, and a restart would not provide any.
     async fn answers(&self) {
-        while let Err(error) = self.bell.ring().await {
+        while let Err(error) = self.self_probe.probe().await {
             let code = error.raw_os_error().map(Errno::from_raw);
             if matches!(code, Some(Errno::EMFILE | Errno::ENFILE)) {
                 return;
@@ -181,7 +184,8 @@ impl Probes {
         }
     }
 
-    /// Takes the path of a process's end: a descriptor becomes readable, and a blocking thread handles it.
+    /// Repeats the steps by which the daemon handles the end of a process: a descriptor becomes readable, and a
+    /// blocking thread gets to run.
     async fn reaps(&self) -> io::Result<()> {
         rustix::io::write(self.ripple.get_ref(), &1_u64.to_ne_bytes())?;
         let mut ready = noticed(&self.ripple).await?;
@@ -250,9 +254,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_part_that_panics_has_not_moved() {
-        let (told, mut tells) = tokio::sync::mpsc::unbounded_channel();
+        let (sender, mut tells) = tokio::sync::mpsc::unbounded_channel();
         let ask = |component| async move { assert!(component != Component::Reaper, "a fault") };
-        let watch = watch(INTERVAL, ask, move |sign| drop(told.send(sign)));
+        let watch = watch(INTERVAL, ask, move |sign| drop(sender.send(sign)));
         tokio::time::timeout(INTERVAL * 10, watch).await.unwrap_err();
         assert_eq!(tells.recv().await, Some(Sign::Late(BTreeSet::from([Component::Reaper]))));
         assert_eq!(tells.recv().await, None);

@@ -37,7 +37,7 @@ pub struct Program<'a> {
     /// User and group of the program if the daemon runs as root.
     pub identity: Option<Identity>,
     /// Directory of this start alone: created for it and removed after it.
-    pub place: &'a Path,
+    pub directory_of_start: &'a Path,
     /// Paths that it may read and execute.
     pub execute: Vec<PathBuf>,
     /// Current directory, readable; its home if none.
@@ -50,12 +50,12 @@ pub struct Program<'a> {
     /// Number of bytes of standard output that are kept.
     pub kept: usize,
     /// Reaction to more output than that.
-    pub(crate) flood: Flood,
+    pub(crate) flood: ExcessOutput,
 }
 
 /// Reaction to more output than is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flood {
+pub(crate) enum ExcessOutput {
     /// The excess is discarded.
     Cut,
     End,
@@ -63,7 +63,7 @@ pub(crate) enum Flood {
 
 /// Result of a program that ended by itself.
 #[derive(Debug)]
-pub struct Ended {
+pub struct ProgramResult {
     /// Exit code, or 128 plus the number of the signal that ended it.
     pub code: u8,
     /// Beginning of its standard output.
@@ -74,7 +74,7 @@ pub struct Ended {
 
 /// Reasons why a program did not end by itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Failed {
+pub enum NotEnded {
     #[error("the program took longer than {} s and was ended", .0.as_secs())]
     TooLong(Duration),
     #[error("the program wrote more than {0} bytes and was ended")]
@@ -85,7 +85,7 @@ pub enum Failed {
     Step(&'static str, String),
 }
 
-impl Ended {
+impl ProgramResult {
     /// Returns the last line of its standard error or, failing that, of its standard output.
     pub(crate) fn last_words(&self) -> Option<String> {
         [&self.error, &self.output].into_iter().find_map(|text| {
@@ -100,39 +100,39 @@ impl Ended {
         if self.code == 0 {
             return None;
         }
-        let said = self.last_words().map(|words| format!(": {words}")).unwrap_or_default();
+        let last_words = self.last_words().map(|words| format!(": {words}")).unwrap_or_default();
         Some(match self.code.checked_sub(128) {
-            Some(signal @ 1..) => format!("the program was ended by signal {signal}{said}"),
-            Some(0) | None => format!("the program ended with code {}{said}", self.code),
+            Some(signal @ 1..) => format!("the program was ended by signal {signal}{last_words}"),
+            Some(0) | None => format!("the program ended with code {}{last_words}", self.code),
         })
     }
 }
 
 /// Directories of one start.
-struct Places {
+struct ProgramDirectories {
     home: PathBuf,
     tmp: PathBuf,
     run: PathBuf,
 }
 
 /// A start that is prepared. Dropping it removes its directories.
-pub struct Prepared<'a> {
+pub struct PreparedProgram<'a> {
     program: Program<'a>,
     run: PathBuf,
     is_cleared: bool,
 }
 
-impl std::fmt::Debug for Prepared<'_> {
+impl std::fmt::Debug for PreparedProgram<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Prepared").field("place", &self.program.place).finish_non_exhaustive()
+        f.debug_struct("Prepared").field("place", &self.program.directory_of_start).finish_non_exhaustive()
     }
 }
 
-impl Drop for Prepared<'_> {
+impl Drop for PreparedProgram<'_> {
     fn drop(&mut self) {
         // Dropped without a run. Its files may be many, so a thread removes them and no caller waits.
         if !self.is_cleared {
-            let place = self.program.place.to_owned();
+            let place = self.program.directory_of_start.to_owned();
             drop(
                 std::thread::Builder::new()
                     .name("clear".to_owned())
@@ -156,19 +156,19 @@ async fn host() -> Result<&'static (Support, Option<PidNamespace>), Failure> {
 
 impl<'a> Program<'a> {
     /// Makes the directories of the start, and writes its spec.
-    pub async fn prepare(self, service: &Service) -> Result<Prepared<'a>, Failure> {
-        let place = self.place.to_owned();
+    pub async fn prepare(self, service: &Service) -> Result<PreparedProgram<'a>, Failure> {
+        let place = self.directory_of_start.to_owned();
         blocking("the place of the program was not cleared", move || clear(&place)).await??;
         let (support, namespace) = host().await?;
         let places = self.places()?;
         // From here on `Drop` removes the directories on every path.
-        let prepared = Prepared { program: self, run: places.run.clone(), is_cleared: false };
+        let prepared = PreparedProgram { program: self, run: places.run.clone(), is_cleared: false };
         let program = &prepared.program;
-        let (place, root, config) = (program.place, service.root(), service.config());
+        let (place, root, config) = (program.directory_of_start, service.root(), service.config());
         let namespace =
             namespace.filter(|own| *own == PidNamespace::Privileged || program.policy.has_view(support));
         let workspace = program.workspace.clone().unwrap_or_else(|| places.home.clone());
-        let own = [Some(place.to_owned()), program.directory.clone(), program.workspace.clone()];
+        let directories = [Some(place.to_owned()), program.directory.clone(), program.workspace.clone()];
         let surroundings = Surroundings {
             workspace,
             home: places.home.clone(),
@@ -183,7 +183,7 @@ impl<'a> Program<'a> {
             board: BoardAccess::None,
             closed: Closed {
                 places: neighbours::closed(root, &config.worker)?,
-                own: own.into_iter().flatten().collect(),
+                own: directories.into_iter().flatten().collect(),
                 tasks: Vec::new(),
             },
             toolchain_home: toolchain_home(program.policy, program.identity, false),
@@ -199,9 +199,10 @@ impl<'a> Program<'a> {
         Ok(prepared)
     }
 
-    fn places(&self) -> Result<Places, Failure> {
-        let dir = self.place;
-        let places = Places { home: dir.join("home"), tmp: dir.join("tmp"), run: dir.join("run") };
+    fn places(&self) -> Result<ProgramDirectories, Failure> {
+        let dir = self.directory_of_start;
+        let places =
+            ProgramDirectories { home: dir.join("home"), tmp: dir.join("tmp"), run: dir.join("run") };
         std::fs::create_dir_all(dir).map_err(|e| Failure::file("make", dir, &e))?;
         for parent in [dir.parent(), Some(dir)].into_iter().flatten() {
             make_dir(parent, 0o711)?;
@@ -286,9 +287,9 @@ impl Drop for Attended {
     }
 }
 
-impl Prepared<'_> {
+impl PreparedProgram<'_> {
     /// Runs the program until it ends.
-    pub async fn run(self, input: &[u8]) -> Result<Ended, Failed> {
+    pub async fn run(self, input: &[u8]) -> Result<ProgramResult, NotEnded> {
         self.run_unless(input, std::future::pending()).await
     }
 
@@ -297,17 +298,21 @@ impl Prepared<'_> {
         mut self,
         input: &[u8],
         ends: impl Future<Output = String>,
-    ) -> Result<Ended, Failed> {
+    ) -> Result<ProgramResult, NotEnded> {
         let ended = self.attend(input, ends).await;
-        let place = self.program.place.to_owned();
+        let place = self.program.directory_of_start.to_owned();
         let cleared = blocking("the place of the program was not cleared", move || clear(&place)).await;
-        note(self.program.place, cleared.and_then(|cleared| cleared));
+        note(self.program.directory_of_start, cleared.and_then(|cleared| cleared));
         self.is_cleared = true;
         ended
     }
 
-    async fn attend(&self, input: &[u8], ends: impl Future<Output = String>) -> Result<Ended, Failed> {
-        let failed = |step| move |e: io::Error| Failed::Step(step, e.to_string());
+    async fn attend(
+        &self,
+        input: &[u8],
+        ends: impl Future<Output = String>,
+    ) -> Result<ProgramResult, NotEnded> {
+        let failed = |step| move |e: io::Error| NotEnded::Step(step, e.to_string());
         let child = Command::new("/proc/self/exe")
             .arg0("supervisor-attend")
             .arg("__attend")
@@ -323,9 +328,9 @@ impl Prepared<'_> {
         let ended = tokio::select! {
             // The branch that loses is dropped; the output read so far goes with it.
             ended = tokio::time::timeout(limit, self.converse(&mut attended.0, input)) => {
-                ended.unwrap_or(Err(Failed::TooLong(limit)))
+                ended.unwrap_or(Err(NotEnded::TooLong(limit)))
             }
-            why = ends => Err(Failed::Ended(why)),
+            why = ends => Err(NotEnded::Ended(why)),
         };
         if ended.is_err() {
             attended.end().await;
@@ -334,7 +339,7 @@ impl Prepared<'_> {
     }
 
     /// Writes the input, and reads the output until the program has ended.
-    async fn converse(&self, child: &mut Child, input: &[u8]) -> Result<Ended, Failed> {
+    async fn converse(&self, child: &mut Child, input: &[u8]) -> Result<ProgramResult, NotEnded> {
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let give = async {
             if let Some(mut stdin) = stdin {
@@ -346,17 +351,17 @@ impl Prepared<'_> {
             Ok(())
         };
         let Program { kept, flood, .. } = self.program;
-        let read = |e: io::Error| Failed::Step("read the output of", e.to_string());
+        let read = |e: io::Error| NotEnded::Step("read the output of", e.to_string());
         let output = async {
             let text = beginning(stdout, kept, flood).await.map_err(read)?;
-            text.ok_or(Failed::TooMuch(kept))
+            text.ok_or(NotEnded::TooMuch(kept))
         };
-        let error = async { beginning(stderr, ERROR, Flood::Cut).await.map_err(read) };
+        let error = async { beginning(stderr, ERROR, ExcessOutput::Cut).await.map_err(read) };
         let ((), output, error) = tokio::try_join!(give, output, error)?;
-        let status = child.wait().await.map_err(|e| Failed::Step("wait for", e.to_string()))?;
+        let status = child.wait().await.map_err(|e| NotEnded::Step("wait for", e.to_string()))?;
         // Without a code, a signal ended the attending process itself.
         let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX);
-        Ok(Ended { code, output, error: error.unwrap_or_default() })
+        Ok(ProgramResult { code, output, error: error.unwrap_or_default() })
     }
 }
 
@@ -364,7 +369,7 @@ impl Prepared<'_> {
 async fn beginning(
     from: Option<impl AsyncRead + Unpin>,
     most: usize,
-    flood: Flood,
+    flood: ExcessOutput,
 ) -> io::Result<Option<Vec<u8>>> {
     let Some(mut from) = from else { return Ok(Some(Vec::new())) };
     let mut text = Vec::new();
@@ -373,11 +378,11 @@ async fn beginning(
         return Ok(Some(text));
     }
     match flood {
-        Flood::Cut => {
+        ExcessOutput::Cut => {
             tokio::io::copy(&mut from, &mut tokio::io::sink()).await?;
             Ok(Some(text))
         }
-        Flood::End => {
+        ExcessOutput::End => {
             let more = from.read(&mut [0]).await? > 0;
             Ok((!more).then_some(text))
         }

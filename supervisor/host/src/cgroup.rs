@@ -44,13 +44,13 @@ impl Cgroups {
     /// delegates the group's controllers to runs.
     pub fn serve(root: &Path) -> Result<(Self, Handed), String> {
         // Created in the daemon's own group before anything is delegated, so that a failure leaves nothing behind.
-        let found = Cgroups::find(root)?;
+        let cgroups = Cgroups::find(root)?;
         let mut handed = own_unit()?.hand_on();
-        if let Err(e) = controllers::enable(&found.base, &handed.controllers) {
-            let gap = format!("{}: failed to hand the controllers on: {e}", found.base.display());
+        if let Err(e) = controllers::enable(&cgroups.base, &handed.controllers) {
+            let gap = format!("{}: failed to hand the controllers on: {e}", cgroups.base.display());
             handed = Handed { gap: Some(gap), ..Handed::default() };
         }
-        Ok((Cgroups { controllers: handed.controllers.clone(), ..found }, handed))
+        Ok((Cgroups { controllers: handed.controllers.clone(), ..cgroups }, handed))
     }
 
     /// Returns the path of a run's group, whether it exists or not.
@@ -146,7 +146,7 @@ fn unit_of(process: &Path) -> Result<Unit, String> {
     let environ = process.join("environ");
     let environment = read_bounded(&environ, proc_file::ENVIRONMENT);
     let environment = environment.map_err(|e| format!("{}: {e}", environ.display()))?.bytes;
-    Ok(Unit::of(&mount_point()?, &group_of(&process.join("cgroup"))?, &environment))
+    Ok(Unit::locate(&mount_point()?, &group_of(&process.join("cgroup"))?, &environment))
 }
 
 /// Returns the group of this process.
@@ -166,10 +166,10 @@ pub(crate) fn controllers_of(daemon: Option<i32>) -> Result<Handed, String> {
 /// Returns the group of the run that a process belongs to, found by the leaf that contains the process.
 pub fn run_of(pid: i32) -> Option<PathBuf> {
     let groups = read_bounded(Path::new(&format!("/proc/{pid}/cgroup")), proc_file::KERNEL).ok()?.bytes;
-    let own = String::from_utf8(groups).ok()?;
-    let own = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    let leaf = own.split('/').position(|name| name == "work" || name == "shim")?;
-    let run: PathBuf = own.split('/').take(leaf).collect();
+    let group_line = String::from_utf8(groups).ok()?;
+    let group_path = group_line.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let leaf = group_path.split('/').position(|name| name == "work" || name == "shim")?;
+    let run: PathBuf = group_path.split('/').take(leaf).collect();
     // Only groups made by daemons of this host lie beneath a directory with the prefix.
     let is_ours = run.parent()?.file_name()?.to_str()?.starts_with(PREFIX);
     let base = mount_point().ok()?;
@@ -243,13 +243,13 @@ pub(crate) fn freeze(group: &Path, state: Freezer) -> io::Result<()> {
     }
 }
 
-/// True if all processes of a group are frozen.
+/// Returns true if all processes of a group are frozen.
 pub(crate) fn is_frozen(group: &Path) -> bool {
     std::fs::read_to_string(group.join("cgroup.events"))
         .is_ok_and(|text| text.lines().any(|line| line == "frozen 1"))
 }
 
-/// True if a process lives in a group or beneath it. A group that does not exist is empty.
+/// Returns true if a process lives in a group or beneath it. A group that does not exist is empty.
 pub fn populated(group: &Path) -> io::Result<bool> {
     match std::fs::read_to_string(group.join("cgroup.events")) {
         Ok(text) => Ok(text.lines().any(|line| line == "populated 1")),
@@ -318,7 +318,7 @@ mod tests {
     }
 
     /// Makes, as files, the groups of a root with the group of a frozen run.
-    fn standing(files: &[&str]) -> (tempfile::TempDir, Cgroups, PathBuf) {
+    fn delegated_group(files: &[&str]) -> (tempfile::TempDir, Cgroups, PathBuf) {
         let base = tempfile::tempdir().unwrap();
         let group = base.path().join("default-1");
         let work = group.join("work");
@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn a_run_that_is_taken_over_goes_on_when_its_limits_are_set_again() {
-        let (_base, cgroups, group) = standing(&["cgroup.procs", "memory.max"]);
+        let (_base, cgroups, group) = delegated_group(&["cgroup.procs", "memory.max"]);
 
         cgroups.take_over(&group, &limited("")).unwrap();
 
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn a_run_whose_limit_cannot_be_set_again_stands_still_unless_its_policy_does_without() {
-        let (_base, cgroups, group) = standing(&["cgroup.procs"]);
+        let (_base, cgroups, group) = delegated_group(&["cgroup.procs"]);
 
         let why = cgroups.take_over(&group, &limited("compatibility = 'hard_requirement'\n")).unwrap_err();
 
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_run_without_limits_goes_on_also_where_no_controller_can_be_handed_on() {
-        let (_base, cgroups, group) = standing(&["cgroup.procs"]);
+        let (_base, cgroups, group) = delegated_group(&["cgroup.procs"]);
         std::fs::remove_file(group.join("cgroup.subtree_control")).unwrap();
         std::fs::create_dir(group.join("cgroup.subtree_control")).unwrap();
 

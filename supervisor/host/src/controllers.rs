@@ -1,11 +1,11 @@
-//! Delegates the controllers of cgroup v2, which enforce the limits of runs, from the daemon's own group to the
-//! groups of runs.
+//! Delegates the controllers of cgroup v2 from the daemon's group to the groups of runs, where they enforce the limits of
+//! runs.
 //!
-//! A group that delegates controllers has no process of its own (cgroup-v2.rst, "No Internal Process Constraint"), so
-//! the daemon moves into a leaf of its group:
+//! A group that delegates controllers must not contain processes itself (cgroup-v2.rst, "No Internal Process Constraint"),
+//! so the daemon moves into a leaf of its group:
 //!
 //! ```text
-//! supervisor.service                 given with its controllers (Delegate=yes)
+//! supervisor.service                 delegated by systemd with its controllers (Delegate=yes)
 //! ├── daemon or main                 the daemon and its jobs; cpu.weight
 //! └── supervisor-<root>
 //!     └── <run>
@@ -13,10 +13,10 @@
 //!         └── work                   memory.max, cpu.max, pids.max
 //! ```
 //!
-//! systemd starts the daemon in the leaf `daemon` (`DelegateSubgroup=daemon`, since 254). An older systemd starts it
-//! in the unit's group, and the daemon moves itself into `main`. Such a unit hands the controllers back after the
-//! daemon's end (`handback.rs`); otherwise systemd could not start the next daemon beside live workers. A unit that
-//! does neither keeps its group unchanged, and limits are not enforced.
+//! systemd starts the daemon in the leaf `daemon` (`DelegateSubgroup=daemon`, since version 254). An older systemd starts
+//! the daemon in the group of the unit, and the daemon moves itself into `main`. Such a unit hands the controllers back
+//! after the end of the daemon (`handback.rs`); otherwise systemd could not start the next daemon beside live workers. For a
+//! unit that does neither, the daemon leaves the group unchanged, and limits are not enforced.
 //!
 //! See decision 0031.
 
@@ -30,12 +30,12 @@ use policies::Controller;
 pub(crate) const GIVEN_LEAF: &str = "daemon";
 /// Leaf that the daemon makes for itself.
 const OWN_LEAF: &str = "main";
-/// Environment entry by which a unit declares that it hands controllers back between two daemons.
+/// Entry in the environment by which a unit declares that it hands the controllers back between two daemons.
 const HANDBACK: &str = "SUPERVISOR_HANDBACK=yes";
-/// CPU weight of the daemon, against 100 for all runs together: it needs little time, and every caller waits for it.
+/// CPU weight of the daemon; all runs together have 100. The daemon needs little time, and all callers wait for it.
 const WEIGHT: u32 = 1000;
 
-/// Group that the daemon was started in.
+/// Group in which a daemon was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unit {
     dir: PathBuf,
@@ -46,7 +46,7 @@ pub struct Unit {
 /// State of the controllers between two daemons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Between {
-    /// The unit hands them back, so that the next daemon can start in its group.
+    /// The unit hands them back, so that the next daemon can be started in its group.
     HandedBack,
     /// They stay delegated.
     Kept,
@@ -59,11 +59,11 @@ enum Stands {
     Within,
     /// In the leaf of this name.
     InLeaf(&'static str),
-    /// In the root of the hierarchy, which may have processes of its own.
+    /// In the root of the hierarchy, which may contain processes.
     AtTop,
 }
 
-/// Controllers that runs have, and the reason why others are missing.
+/// Controllers that runs have, and the reason why others are missing; none if all are there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Handed {
     pub controllers: BTreeSet<Controller>,
@@ -73,12 +73,12 @@ pub struct Handed {
 impl Unit {
     /// Finds the group of a process: `group` is its path below `mount`, and `environment` the environment it was
     /// started with (`proc_pid_environ(5)`).
-    pub fn of(mount: &Path, group: &str, environment: &[u8]) -> Self {
-        let own = mount.join(group.trim_start_matches('/'));
+    pub fn locate(mount: &Path, group: &str, environment: &[u8]) -> Self {
+        let group_dir = mount.join(group.trim_start_matches('/'));
         let hands_back = environment.split(|byte| *byte == 0).any(|entry| entry == HANDBACK.as_bytes());
         let between = if hands_back { Between::HandedBack } else { Between::Kept };
-        let is = |leaf: &&str| own.file_name().is_some_and(|name| name == *leaf);
-        match (own.parent(), [GIVEN_LEAF, OWN_LEAF].into_iter().find(is)) {
+        let is = |leaf: &&str| group_dir.file_name().is_some_and(|name| name == *leaf);
+        match (group_dir.parent(), [GIVEN_LEAF, OWN_LEAF].into_iter().find(is)) {
             (Some(unit), Some(leaf))
                 if unit.join("cgroup.type").exists() && processes(unit).is_ok_and(|all| all.is_empty()) =>
             {
@@ -86,13 +86,15 @@ impl Unit {
             }
             _ => {
                 // Every group except the root has a type (cgroup-v2.rst, "Core Interface Files").
-                let stands = if own.join("cgroup.type").exists() { Stands::Within } else { Stands::AtTop };
-                Unit { dir: own, stands, between }
+                let stands =
+                    if group_dir.join("cgroup.type").exists() { Stands::Within } else { Stands::AtTop };
+                Unit { dir: group_dir, stands, between }
             }
         }
     }
 
-    /// Returns the controllers that the runs of another process, possibly a delegating daemon, have.
+    /// Returns the controllers that runs have, for another process than the daemon: the delegated ones, or if none are
+    /// delegated, the ones that a daemon would delegate.
     pub fn handed(&self) -> Handed {
         match listed(&self.dir.join("cgroup.subtree_control")) {
             Ok(handed) if !handed.is_empty() => Handed { gap: lacking(&handed), controllers: handed },
@@ -101,7 +103,7 @@ impl Unit {
         }
     }
 
-    /// Returns its directory.
+    /// Returns the directory of the group.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -139,7 +141,7 @@ impl Unit {
                 looked
             }
             Err(e) => {
-                // Undo the move, so that a failure leaves the group as it was.
+                // The move is undone, so that a failure leaves the group as it was.
                 if self.stands == Stands::Within && enter(&self.dir).is_ok() {
                     drop(std::fs::remove_dir(self.dir.join(OWN_LEAF)));
                 }
@@ -173,7 +175,7 @@ impl Unit {
         Ok(given)
     }
 
-    /// Returns the reason why the group cannot delegate, if another process or the unit needs it unchanged.
+    /// Returns the reason why the group must stay unchanged: other processes are in it, or the unit would not start again.
     fn obstacle(&self) -> Option<String> {
         if self.stands != Stands::Within {
             return None;
@@ -187,9 +189,9 @@ impl Unit {
                 self.dir.display()
             ));
         }
-        let own = i32::try_from(std::process::id()).ok();
+        let own_pid = i32::try_from(std::process::id()).ok();
         let others =
-            processes(&self.dir).unwrap_or_default().into_iter().filter(|pid| Some(*pid) != own).count();
+            processes(&self.dir).unwrap_or_default().into_iter().filter(|pid| Some(*pid) != own_pid).count();
         (others > 0).then(|| {
             format!(
                 "{} has other processes ({others}); run the daemon as a service, or with: systemd-run --scope -p \
@@ -267,7 +269,7 @@ mod tests {
         let mount = tempfile::tempdir().unwrap();
         let dir = mount.path().join("unit");
         group(&dir, "cpuset cpu memory pids\n", &format!("{}\n", std::process::id()));
-        let unit = Unit::of(mount.path(), "/unit", b"");
+        let unit = Unit::locate(mount.path(), "/unit", b"");
         assert_eq!(unit.hand_on(), Handed { controllers: all(), gap: None });
         let control = std::fs::read_to_string(dir.join("cgroup.subtree_control")).unwrap();
         assert_eq!(control, "+cpu +memory +pids");
@@ -280,7 +282,7 @@ mod tests {
         let mount = tempfile::tempdir().unwrap();
         let dir = mount.path().join("unit");
         group(&dir, "memory pids\n", &format!("1\n{}\n", std::process::id()));
-        let handed = Unit::of(mount.path(), "/unit", b"").hand_on();
+        let handed = Unit::locate(mount.path(), "/unit", b"").hand_on();
         assert!(handed.controllers.is_empty() && handed.gap.unwrap().contains("other processes (1)"));
         assert!(!dir.join("main").exists());
     }
@@ -290,11 +292,11 @@ mod tests {
         let mount = tempfile::tempdir().unwrap();
         let dir = mount.path().join("supervisor.service");
         group(&dir, "cpu memory pids\n", &format!("{}\n", std::process::id()));
-        let handed = Unit::of(mount.path(), "/supervisor.service", b"LANG=C\0").hand_on();
+        let handed = Unit::locate(mount.path(), "/supervisor.service", b"LANG=C\0").hand_on();
         assert!(handed.gap.unwrap().contains("DelegateSubgroup=daemon"));
         assert!(!dir.join("main").exists());
         let handed =
-            Unit::of(mount.path(), "/supervisor.service", b"LANG=C\0SUPERVISOR_HANDBACK=yes\0").hand_on();
+            Unit::locate(mount.path(), "/supervisor.service", b"LANG=C\0SUPERVISOR_HANDBACK=yes\0").hand_on();
         assert_eq!((handed.controllers, handed.gap), (all(), None));
         assert!(dir.join("main").exists());
     }
@@ -303,10 +305,10 @@ mod tests {
     fn what_is_not_handed_on_is_named() {
         let mount = tempfile::tempdir().unwrap();
         group(&mount.path().join("unit"), "memory pids\n", "");
-        let handed = Unit::of(mount.path(), "/unit", b"").look();
+        let handed = Unit::locate(mount.path(), "/unit", b"").look();
         assert_eq!(handed.gap.as_deref(), Some("not handed on to this group: cpu"));
         group(&mount.path().join("bare"), "\n", "");
-        assert!(Unit::of(mount.path(), "/bare", b"").look().gap.unwrap().contains("no controller"));
+        assert!(Unit::locate(mount.path(), "/bare", b"").look().gap.unwrap().contains("no controller"));
     }
 
     #[test]
@@ -314,7 +316,7 @@ mod tests {
         let mount = tempfile::tempdir().unwrap();
         group(&mount.path().join("unit"), "cpu memory pids\n", "");
         group(&mount.path().join("unit/daemon"), "cpu memory pids\n", "7\n8\n");
-        let unit = Unit::of(mount.path(), "/unit/daemon", b"");
+        let unit = Unit::locate(mount.path(), "/unit/daemon", b"");
         assert_eq!((unit.dir(), unit.hand_on().controllers), (&*mount.path().join("unit"), all()));
         let weight =
             |group: &str| std::fs::read_to_string(mount.path().join(group).join("cpu.weight")).unwrap();

@@ -55,28 +55,28 @@ pub struct Failed {
 }
 
 impl Failed {
-    pub(super) fn of(spec: &RunSpec) -> Self {
+    pub(super) fn from_spec(spec: &RunSpec) -> Self {
         let named = spec.policy.filesystem.toolchain_home.clone();
-        let own = named.or_else(|| home_of(spec.surroundings.identity));
+        let home = named.or_else(|| home_of(spec.surroundings.identity));
         Failed {
             policy: spec.policy.clone(),
             around: spec.surroundings.clone(),
             command: spec.argv.first().cloned(),
             cwd: spec.cwd.clone(),
             search: spec.env.get("PATH").cloned(),
-            homes: Homes { own, others: home_of(None).into_iter().collect() },
+            homes: Homes { own: home, others: home_of(None).into_iter().collect() },
             tail: tail(&spec.log).unwrap_or_default(),
         }
     }
 
     /// Examines the paths and programs that the run names, as the user of this process.
-    pub fn look(&self) -> Option<kernel::Denied> {
-        let look = Look::new(self);
-        let command = self.command.as_deref().and_then(|command| look.program(command));
-        let denial = command.or_else(|| look.log(&self.tail))?;
+    pub fn find_denial(&self) -> Option<kernel::Denied> {
+        let search = DenialSearch::new(self);
+        let command = self.command.as_deref().and_then(|command| search.program(command));
+        let denial = command.or_else(|| search.log(&self.tail))?;
         Some(kernel::Denied {
             policy: self.policy.name().to_owned(),
-            text: self.policy.tell(&denial),
+            text: self.policy.describe(&denial),
             act: denial.act,
             line: denial.line,
         })
@@ -93,7 +93,7 @@ fn tail(log: &Path) -> std::io::Result<String> {
 }
 
 /// Policy of a run, and the search paths with it and without it.
-struct Look<'a> {
+struct DenialSearch<'a> {
     policy: &'a Policy,
     around: &'a Surroundings,
     cwd: &'a Path,
@@ -104,7 +104,7 @@ struct Look<'a> {
     homes: &'a Homes,
 }
 
-impl<'a> Look<'a> {
+impl<'a> DenialSearch<'a> {
     fn new(failed: &'a Failed) -> Self {
         let homes = &failed.homes;
         let tools = homes.own.iter().chain(&homes.others).flat_map(|home| {
@@ -115,7 +115,14 @@ impl<'a> Look<'a> {
         let elsewhere = tools.chain(shared).collect();
         let search =
             failed.search.as_ref().map(|path| std::env::split_paths(path).collect()).unwrap_or_default();
-        Look { policy: &failed.policy, around: &failed.around, cwd: &failed.cwd, search, elsewhere, homes }
+        DenialSearch {
+            policy: &failed.policy,
+            around: &failed.around,
+            cwd: &failed.cwd,
+            search,
+            elsewhere,
+            homes,
+        }
     }
 
     /// Returns the policy's denial of a path. The denial suggests no line if the user lacks the right
@@ -148,14 +155,14 @@ impl<'a> Look<'a> {
         if name.is_empty() || name.len() > LONGEST {
             return None;
         }
-        let found = if name.contains('/') {
+        let program = if name.contains('/') {
             Some(self.cwd.join(name)).filter(|path| is_program(path))
         } else {
             let all = self.search.iter().chain(&self.elsewhere);
             all.map(|dir| dir.join(name)).find(|path| is_program(path))
         }?;
-        self.denial(&found, Want::Execute).or_else(|| {
-            let interpreter = interpreter(&found)?;
+        self.denial(&program, Want::Execute).or_else(|| {
+            let interpreter = interpreter(&program)?;
             self.denial(&interpreter, Want::Execute)
         })
     }
@@ -266,8 +273,8 @@ fn interpreter(script: &Path) -> Option<PathBuf> {
 /// Returns a shell's message without the script and its line number: `/x/build: line 3: …`, `/x/build: 3: …`.
 fn without_script(line: &str) -> &str {
     let numbered = line.split_once(": ").and_then(|(_, rest)| {
-        let (number, said) = rest.strip_prefix("line ").unwrap_or(rest).split_once(": ")?;
-        (!number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())).then_some(said)
+        let (number, complaint_text) = rest.strip_prefix("line ").unwrap_or(rest).split_once(": ")?;
+        (!number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())).then_some(complaint_text)
     });
     numbered.unwrap_or(line)
 }
@@ -336,7 +343,7 @@ mod tests {
         assert_eq!(found("/srv/x: 1 of 2: cannot read"), [Path::new("/srv/x")]);
     }
 
-    fn told(policy: &str, env: &[(&str, &str)], line: &str) -> Option<Denial> {
+    fn denial_in(policy: &str, env: &[(&str, &str)], line: &str) -> Option<Denial> {
         let policy = Policy::builtin(policy).unwrap();
         let around: Surroundings = serde_json::from_str(
             r#"{"workspace":"/no/ws","home":"/no/home","tmp":"/no/tmp","board":"none","parent":1}"#,
@@ -345,7 +352,7 @@ mod tests {
         let search = env.iter().find(|(name, _)| *name == "PATH").map(|(_, path)| (*path).to_owned());
         let (command, cwd, tail) = (None, PathBuf::from("/no/ws"), String::new());
         let failed = Failed { policy, around, command, cwd, search, homes: Homes::default(), tail };
-        Look::new(&failed).log(line)
+        DenialSearch::new(&failed).log(line)
     }
 
     #[test]
@@ -355,16 +362,16 @@ mod tests {
         std::fs::write(&tool, "#!/bin/sh\n").unwrap();
         std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
         let path = format!("/usr/bin:{}", dir.path().display());
-        let denial = told("default", &[("PATH", &path)], "x: 1: tool: not found").unwrap();
+        let denial = denial_in("default", &[("PATH", &path)], "x: 1: tool: not found").unwrap();
         assert_eq!(denial.act, format!("executing {}", tool.display()));
-        assert_eq!(told("default", &[("PATH", &path)], "x: 1: env: not found"), None, "it is granted");
-        let denial = told("strict", &[], "cat: /proc/self/status: No such file or directory").unwrap();
+        assert_eq!(denial_in("default", &[("PATH", &path)], "x: 1: env: not found"), None, "it is granted");
+        let denial = denial_in("strict", &[], "cat: /proc/self/status: No such file or directory").unwrap();
         assert_eq!(denial.line.as_deref(), Some("filesystem.proc = \"host\""));
         let libraries = "java: error while loading shared libraries: libjli.so: cannot open shared object file: No such file or directory";
-        assert_eq!(told("strict", &[], libraries).unwrap().act, "reading /proc/self");
-        assert_eq!(told("default", &[], libraries), None);
-        assert_eq!(told("default", &[], "cat: /no/such/file: No such file or directory"), None);
-        let line = |line: &str| told("default", &[], line).and_then(|denial| denial.line);
+        assert_eq!(denial_in("strict", &[], libraries).unwrap().act, "reading /proc/self");
+        assert_eq!(denial_in("default", &[], libraries), None);
+        assert_eq!(denial_in("default", &[], "cat: /no/such/file: No such file or directory"), None);
+        let line = |line: &str| denial_in("default", &[], line).and_then(|denial| denial.line);
         assert!(line("OSError: bind 127.0.0.1: Operation not permitted").unwrap().contains("loopback"));
         let trace = "  File \"/usr/lib/python3.11/socket.py\", line 232\n    _socket.socket.__init__(self)\nPermissionError: [Errno 1] Operation not permitted";
         assert!(line(trace).unwrap().contains("loopback"));
@@ -407,18 +414,19 @@ mod tests {
         for complaint in
             ["cat: /usr/lib/none: No such file or directory", "cat: /no/dir/none: No such file or directory"]
         {
-            assert_eq!(told("default", &[], complaint), None, "{complaint}");
+            assert_eq!(denial_in("default", &[], complaint), None, "{complaint}");
         }
         assert!(
             line("curl: (7) Failed to connect to 127.0.0.1 port 1: Couldn't connect to server").is_some()
         );
-        let mounted = told("strict", &[], "Error, do this: mount -t proc proc /proc").unwrap();
+        let mounted = denial_in("strict", &[], "Error, do this: mount -t proc proc /proc").unwrap();
         assert_eq!(mounted.line.as_deref(), Some("filesystem.proc = \"host\""));
-        let shared = told("strict", &[], "sh: 1: cannot create /dev/shm/x: Directory nonexistent").unwrap();
+        let shared =
+            denial_in("strict", &[], "sh: 1: cannot create /dev/shm/x: Directory nonexistent").unwrap();
         assert_eq!(shared.line.as_deref(), Some("filesystem.shm = \"private\""));
-        assert_eq!(told("unconfined", &[], "cat: /etc/shadow: Permission denied"), None);
+        assert_eq!(denial_in("unconfined", &[], "cat: /etc/shadow: Permission denied"), None);
         // No policy gives a user more than the user's own rights.
-        let denial = told("default", &[], "touch: cannot touch '/proc/1/x/y': Read-only file system");
+        let denial = denial_in("default", &[], "touch: cannot touch '/proc/1/x/y': Read-only file system");
         assert_eq!(denial.and_then(|denial| denial.line), None);
     }
 
@@ -433,7 +441,7 @@ mod tests {
         let (command, cwd, tail) = (None, PathBuf::from("/no/ws"), String::new());
         let failed = Failed { policy, around, command, cwd, search: None, homes: Homes::default(), tail };
         let denial =
-            Look::new(&failed).log("/no/home/prompt: 1: cannot create /usr/x: Read-only file system");
+            DenialSearch::new(&failed).log("/no/home/prompt: 1: cannot create /usr/x: Read-only file system");
         assert_eq!(denial.unwrap().act, "writing to /usr/x");
     }
 }

@@ -1,5 +1,5 @@
-//! Measures the disk use of a directory tree. Symbolic links are not followed, and other file systems are not
-//! entered.
+//! Measures the disk use of a directory tree. Symbolic links are not followed, and other file systems are not entered. A
+//! file with several hard links counts once for each of them.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
@@ -7,10 +7,10 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
 
-/// Limit on the depth of a tree.
+/// Limit on the depth of a tree; each level costs an open descriptor and a stack frame.
 const DEPTH: usize = 64;
 
-/// Result of a measurement, as far as the limits allowed.
+/// Disk use of one or more trees, as far as the limits allow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskUse {
     /// Bytes allocated on the disk.
@@ -22,7 +22,7 @@ pub struct DiskUse {
 }
 
 impl DiskUse {
-    /// Adds the contents of a directory, up to `most` entries in all. A missing directory adds nothing.
+    /// Adds the contents of a directory, until `entries` is `most`. A missing directory adds nothing.
     pub fn add(&mut self, path: &Path, most: usize) {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match openat(CWD, path, flags, Mode::empty()) {
@@ -59,6 +59,7 @@ impl DiskUse {
             self.entries += 1;
             // An entry that vanished meanwhile uses no space.
             let Ok(stat) = statat(dir, &name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            // The unit of st_blocks is 512 bytes on every file system (stat(3type)).
             self.bytes += u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
             if FileType::from_raw_mode(stat.st_mode) != FileType::Directory || stat.st_dev != device {
                 continue;
@@ -85,9 +86,9 @@ mod tests {
         std::fs::write(place.join("a/b/file"), vec![7; 64 << 10]).unwrap();
         std::os::unix::fs::symlink(dir.path(), place.join("up")).unwrap();
         let look = |most| {
-            let mut found = DiskUse::default();
-            found.add(&place, most);
-            found
+            let mut total = DiskUse::default();
+            total.add(&place, most);
+            total
         };
         let all = look(100);
         assert_eq!((all.entries, all.is_partial), (4, false));

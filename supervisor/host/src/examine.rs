@@ -48,7 +48,7 @@ fn probed_support() -> policies::Support {
 
 /// Checks how runs without a cgroup can be confined to a pid namespace on this host.
 pub async fn detect_pid_namespace(support: &policies::Support) -> Result<policies::PidNamespace, String> {
-    let namespace = policies::PidNamespace::of(&support.view)
+    let namespace = policies::PidNamespace::for_view(&support.view)
         .ok_or_else(|| "this host permits no namespaces".to_owned())?;
     let probed = tokio::task::spawn_blocking(move || job::probe_pid_namespace(namespace));
     probed.await.map_err(|e| format!("failed to examine the host: {e}"))?.map(|()| namespace)

@@ -42,19 +42,19 @@ pub fn main() -> ExitCode {
     match done {
         Ok(moving) => {
             for group in moving {
-                tell(format_args!("{} could not be frozen; its limits are not kept", group.display()));
+                log_line(format_args!("{} could not be frozen; its limits are not kept", group.display()));
             }
             ExitCode::SUCCESS
         }
         Err(why) => {
-            tell(format_args!("failed to hand the controllers back: {why}"));
+            log_line(format_args!("failed to hand the controllers back: {why}"));
             ExitCode::FAILURE
         }
     }
 }
 
 /// Writes a line to the journal of the unit.
-fn tell(line: std::fmt::Arguments<'_>) {
+fn log_line(line: std::fmt::Arguments<'_>) {
     // There is no other place to report a closed standard error.
     drop(writeln!(io::stderr(), "supervisor: {line}"));
 }
@@ -94,26 +94,26 @@ fn runs(unit: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// Returns a group and all groups beneath it, parents first. A worker may have made groups of its own.
 fn within(unit: &Path) -> Vec<PathBuf> {
-    let mut found = vec![unit.to_owned()];
+    let mut groups = vec![unit.to_owned()];
     let mut next = 0;
-    while let Some(group) = found.get(next) {
+    while let Some(group) = groups.get(next) {
         // A group that vanished has none beneath it.
         let beneath = directories(group).unwrap_or_default();
-        found.extend(beneath);
+        groups.extend(beneath);
         next += 1;
     }
-    found
+    groups
 }
 
 fn directories(group: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
+    let mut children = Vec::new();
     for entry in std::fs::read_dir(group)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
-            found.push(entry.path());
+            children.push(entry.path());
         }
     }
-    Ok(found)
+    Ok(children)
 }
 
 fn has_limit(work: &Path) -> bool {

@@ -1,21 +1,21 @@
-//! Measures the host's available memory, load and resource pressure.
+//! Measures the available memory, the load and the resource pressure of the host.
 
 use std::sync::OnceLock;
 
 use procfs::{Current as _, CurrentSI as _};
 
-/// Measurements of the host at one moment.
+/// Measurements of the host at one time. A value that cannot be read is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reading {
     /// Memory available to new programs without swapping (`MemAvailable`), in bytes.
     pub available: Option<u64>,
     /// Load average of the last minute per processor.
     pub load: Option<f64>,
-    /// Resource pressure: percentage of the last ten seconds in which some task waited.
+    /// Resource pressure: percentage of the last ten seconds in which at least one process waited for the resource.
     pub pressure: Pressure,
 }
 
-/// Pressure values under `/proc/pressure`, in percent. Each is none on a host that does not account it.
+/// Values in `/proc/pressure`, in percent. Each is none on a host that does not account for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pressure {
     pub memory: Option<f64>,
@@ -34,7 +34,7 @@ impl Pressure {
     }
 }
 
-/// Function that measures the host; a test passes its own.
+/// Function that measures the host. Tests replace it.
 pub type Gauge = fn() -> Reading;
 
 /// Measures the host. A value that cannot be read is none.
@@ -44,8 +44,7 @@ pub fn read() -> Reading {
     Reading { available, load, pressure: Pressure::read() }
 }
 
-/// Returns the number of the host's processors, which the load average covers. This process may be restricted to
-/// fewer.
+/// Returns the number of processors of the host, to which the load average refers. This process may be restricted to fewer.
 fn processors() -> f64 {
     static ONLINE: OnceLock<f64> = OnceLock::new();
     *ONLINE.get_or_init(online)

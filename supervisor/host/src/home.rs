@@ -7,13 +7,13 @@ use kernel::Task;
 use policies::{Identity, Policy, Toolchains};
 use workspace::WorkspaceSpec;
 
-use super::account::account;
+use super::unix_user::user_by_uid;
 use super::worker_user::job_user;
 
 /// Returns the home of a worker's user, if the user has one.
 pub fn home_of(identity: Option<Identity>) -> Option<PathBuf> {
     let uid = identity.map_or_else(nix::unistd::geteuid, |identity| nix::unistd::Uid::from_raw(identity.uid));
-    let home = account(uid)?.home;
+    let home = user_by_uid(uid)?.home;
     Some(home.canonicalize().unwrap_or(home))
 }
 

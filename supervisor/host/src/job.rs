@@ -1,8 +1,8 @@
-//! The job process: does one job beside the daemon, under another user if needed, and ends.
+//! Job processes. Each does one job beside the daemon, under another user if needed, and ends.
 //!
-//! Every access to a tree that a worker could write runs in this process, in every mode. The worker may have planted
-//! links, repositories and FIFOs. As root, the process takes the worker's own user, so the traps gain nothing. A
-//! process that hangs is ended, so that no other work waits with it.
+//! Every access to a tree that a worker could write is made in such a process, in root's daemon and any other. The worker may
+//! have planted symbolic links, repositories and FIFOs. In root's daemon, the process takes the user of the worker, so that a
+//! trap gives the worker no rights that it does not have. A process that hangs is killed, so that the daemon does not hang.
 //!
 //! `supervisor __job <pid of the caller>` reads a [`Task`] as JSON from standard input and prints a [`Reply`].
 //!
@@ -31,24 +31,24 @@ use super::denial::Failed;
 pub use self::failure::{Cause, JobFailure};
 pub use self::serve::main;
 
-/// Time limit for a look at a few directories. Network file systems may have to be mounted first.
+/// Time limit for examining a few directories. Network file systems may have to be mounted first.
 const GLANCE: Duration = Duration::from_secs(10);
-/// Time limit for reading a tree. A process without progress is ended earlier.
+/// Time limit for reading a tree. A process without progress is killed earlier.
 const LOOK: Duration = Duration::from_secs(30);
 /// Time limit for changing a whole tree, such as the checkout of a large repository.
 const CHANGE: Duration = Duration::from_mins(2);
-/// Time for a killed process to end. The kernel keeps a process that waits for a device longer.
+/// Time for which the end of a killed process is awaited. A process that waits for a device may end later.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// Least pause between two lines about a checkout.
+/// Shortest interval between two reports about a checkout that are passed on.
 const PACE: Duration = Duration::from_secs(1);
-/// Memory limit of a job process, in bytes. git loads whole objects, and a worker may have forged an object that
-/// claims to exceed the host's memory.
+/// Limit on the memory of a job process, in bytes. git loads whole objects, and a worker may have forged an object whose
+/// header has a size beyond the memory of the host.
 const MEMORY: u64 = 1 << 30;
 
 /// Request to a job process.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Task {
-    /// Become a user, confine itself to these paths, and do a job.
+    /// Takes a user, confines the process to these paths, and does a job.
     Work {
         /// User and group.
         identity: policies::Identity,
@@ -58,8 +58,8 @@ pub enum Task {
         write: Vec<PathBuf>,
         job: Box<Job>,
     },
-    /// Do a job as the present user. A job in a repository with writable paths is confined to these paths and that
-    /// user's configuration of git, if the host supports it.
+    /// Does a job as the present user. If the host supports it, a job that uses git and has writable paths is confined to
+    /// these paths and the git configuration of the user.
     Here {
         /// Readable paths.
         read: Vec<PathBuf>,
@@ -67,30 +67,30 @@ pub enum Task {
         write: Vec<PathBuf>,
         job: Box<Job>,
     },
-    /// Become a user and copy a file to standard error, which the caller provides.
+    /// Takes a user and copies a file to standard error, which the caller provides.
     Take {
         /// User, if another.
         identity: Option<policies::Identity>,
         /// File to copy.
         taking: Taking,
     },
-    /// Become a user, and delete and create files in a directory.
+    /// Takes a user, and deletes and creates files in a directory.
     Place {
         /// User, if another.
         identity: Option<policies::Identity>,
         /// Files to delete and create.
         placing: Placing,
     },
-    /// Become a user and look for a denial behind a failed run.
+    /// Takes a user and searches for the denied access that made a run fail.
     Deny {
         /// User, if another.
         identity: Option<policies::Identity>,
         /// Facts about the run.
         failed: Box<Failed>,
     },
-    /// Check that this host allows a private view of the file system.
+    /// Checks that this host permits a file system view for a run.
     Probe,
-    /// Check that this host allows a pid namespace.
+    /// Checks that this host permits a pid namespace.
     ProbePids(policies::PidNamespace),
 }
 
@@ -171,11 +171,11 @@ pub enum Reply {
     Taken,
     /// The files were placed.
     Placed,
-    /// Denial, if any was found.
+    /// Denied access that made the run fail; none if none was found.
     Denied(Option<kernel::Denied>),
 }
 
-/// Does a job in a separate process, under `identity` if given. Blocking, with a time limit.
+/// Does a job in a separate process, as the user `identity` if given. Blocks, within a time limit.
 pub fn work(
     identity: Option<policies::Identity>,
     read: Vec<PathBuf>,
@@ -185,7 +185,7 @@ pub fn work(
     work_unless(&CancellationToken::new(), identity, read, write, job)
 }
 
-/// Does a job as [`work`] does, until `cancel` gives it up.
+/// Does a job as [`work`] does. `cancel` ends it early.
 pub fn work_unless(
     cancel: &CancellationToken,
     identity: Option<policies::Identity>,
@@ -193,19 +193,19 @@ pub fn work_unless(
     write: Vec<PathBuf>,
     job: Job,
 ) -> Result<Outcome, JobFailure> {
-    work_telling(&Asker { cancel, told: &|_| {} }, identity, read, write, job)
+    work_telling(&Asker { cancel, on_checkout: &|_| {} }, identity, read, write, job)
 }
 
-/// The caller of a job that may take long.
+/// Connection of a long job to its caller.
 #[expect(missing_debug_implementations, reason = "a function")]
 pub struct Asker<'a> {
-    /// Gives the job up.
+    /// Token that ends the job early.
     pub cancel: &'a CancellationToken,
-    /// Takes the progress of a checkout, about once a second.
-    pub told: &'a dyn Fn(CheckedOut),
+    /// Receiver of the progress of a checkout, about once a second.
+    pub on_checkout: &'a dyn Fn(CheckedOut),
 }
 
-/// Does a job as [`work_unless`] does, and tells the caller of its progress.
+/// Does a job as [`work_unless`] does, and reports its progress to the caller.
 pub fn work_telling(
     asker: &Asker<'_>,
     identity: Option<policies::Identity>,
@@ -225,13 +225,14 @@ pub fn work_telling(
     }
 }
 
-/// Returns the denial behind a run that did not start its command or whose command failed, if any is found. Blocking.
+/// Returns the denied access that kept a run from starting its command, or made the command fail; none if none is found.
+/// Blocks.
 pub fn denied(spec: &RunSpec) -> Option<kernel::Denied> {
     let identity = spec.surroundings.identity;
     if identity.is_none() && nix::unistd::geteuid().is_root() {
         return None;
     }
-    let task = Task::Deny { identity, failed: Box::new(Failed::of(spec)) };
+    let task = Task::Deny { identity, failed: Box::new(Failed::from_spec(spec)) };
     let failure = match ask(&task, Stdio::null(), &CancellationToken::new()) {
         Ok(Reply::Denied(denied)) => return denied,
         Ok(Reply::Failed(failure)) | Err(failure) => failure,
@@ -241,7 +242,7 @@ pub fn denied(spec: &RunSpec) -> Option<kernel::Denied> {
     None
 }
 
-/// Copies a file out of a workspace into `sink`, under a user.
+/// Copies a file out of a workspace into `sink`, with the rights of a user.
 pub fn take(
     identity: Option<policies::Identity>,
     taking: Taking,
@@ -256,8 +257,8 @@ pub fn take(
     }
 }
 
-/// Places files in a directory, under its user.
-pub fn place(identity: Option<policies::Identity>, placing: Placing) -> Result<(), JobFailure> {
+/// Deletes and creates files in a directory, with the rights of a user.
+pub fn place_file(identity: Option<policies::Identity>, placing: Placing) -> Result<(), JobFailure> {
     match ask(&Task::Place { identity, placing }, Stdio::null(), &CancellationToken::new())? {
         Reply::Placed => Ok(()),
         Reply::Failed(failure) => Err(failure),
@@ -265,7 +266,7 @@ pub fn place(identity: Option<policies::Identity>, placing: Placing) -> Result<(
     }
 }
 
-/// Checks that this host allows a private view of the file system. Returns the reason if not.
+/// Checks that this host permits a file system view for a run. The error is the reason why it does not.
 pub(crate) fn probe_view() -> Result<(), String> {
     match ask(&Task::Probe, Stdio::null(), &CancellationToken::new()) {
         Ok(Reply::Probed) => Ok(()),
@@ -276,7 +277,7 @@ pub(crate) fn probe_view() -> Result<(), String> {
     }
 }
 
-/// Checks that this host allows a pid namespace. Returns the reason if not.
+/// Checks that this host permits a pid namespace. The error is the reason why it does not.
 pub(crate) fn probe_pid_namespace(namespace: policies::PidNamespace) -> Result<(), String> {
     match ask(&Task::ProbePids(namespace), Stdio::null(), &CancellationToken::new()) {
         Ok(Reply::Probed) => Ok(()),
@@ -287,22 +288,22 @@ pub(crate) fn probe_pid_namespace(namespace: policies::PidNamespace) -> Result<(
     }
 }
 
-/// Returns the variables by which libgit2 finds the configuration of this process's user. libgit2 fails on a
-/// directory that it may not enter (such as another user's `HOME` under `setpriv`), but skips a missing one. So the
-/// result is empty if a directory is closed.
+/// Returns the variables by which libgit2 finds the configuration of this process's user. libgit2 skips a missing directory,
+/// but fails at a directory that it may not enter, such as the `HOME` of another user under `setpriv`. So the result is
+/// empty if such a directory is among them.
 fn places_of_configuration() -> Vec<(&'static str, OsString)> {
     let closed = |dir: &OsString| {
         matches!(rustix::fs::access(dir, rustix::fs::Access::EXEC_OK), Err(rustix::io::Errno::ACCESS))
     };
-    let found: Vec<_> = ["HOME", "XDG_CONFIG_HOME"]
+    let variables: Vec<_> = ["HOME", "XDG_CONFIG_HOME"]
         .into_iter()
         .filter_map(|name| Some((name, std::env::var_os(name)?)))
         .collect();
-    if found.iter().any(|(_, dir)| closed(dir)) { Vec::new() } else { found }
+    if variables.iter().any(|(_, dir)| closed(dir)) { Vec::new() } else { variables }
 }
 
 fn ask(task: &Task, stderr: Stdio, cancel: &CancellationToken) -> Result<Reply, JobFailure> {
-    ask_telling(task, stderr, &Asker { cancel, told: &|_| {} })
+    ask_telling(task, stderr, &Asker { cancel, on_checkout: &|_| {} })
 }
 
 fn ask_telling(task: &Task, stderr: Stdio, asker: &Asker<'_>) -> Result<Reply, JobFailure> {
@@ -316,7 +317,7 @@ fn ask_telling(task: &Task, stderr: Stdio, asker: &Asker<'_>) -> Result<Reply, J
         .arg("__job")
         .arg(std::process::id().to_string())
         .env_clear()
-        // libgit2 reads no configuration from a missing directory.
+        // The directory does not exist, so libgit2 reads no configuration.
         .env("HOME", "/nonexistent")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -326,23 +327,26 @@ fn ask_telling(task: &Task, stderr: Stdio, asker: &Asker<'_>) -> Result<Reply, J
     }
     let mut child = command.spawn().map_err(|e| fail("start", &e))?;
     let body = serde_json::to_vec(task).map_err(|e| fail("be asked", &e))?;
-    // The process has the user of the worker, so its lines are bounded here too.
+    // The process may be under the control of the worker, whose user it has. So the number of its reports is limited here
+    // too.
     let told_at = Cell::new(None::<Instant>);
-    let told = |line: &[u8]| {
+    let on_line = |line: &[u8]| {
         if told_at.get().is_some_and(|at| at.elapsed() < PACE) {
             return;
         }
         told_at.set(Some(Instant::now()));
         if let Ok(files) = serde_json::from_slice(line) {
-            (asker.told)(files);
+            (asker.on_checkout)(files);
         }
     };
     let sent = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(&body));
     let answer = match sent {
-        Ok(()) => wait::answer_of(&mut child, &wait::Terms { limit: task.limit(), cancel, told: &told }),
+        Ok(()) => {
+            wait::answer_of(&mut child, &wait::Terms { limit: task.limit(), cancel, on_line: &on_line })
+        }
         Err(e) => Err(NoAnswer::Unread(e)),
     };
-    // Reaped before the reply is used, so that no zombie remains on any path below.
+    // The process is reaped before the reply is used, so that each return below leaves no zombie.
     reap(child);
     match answer {
         Ok(answer) => serde_json::from_slice(&answer).map_err(|e| fail("answer", &e)),
@@ -362,12 +366,12 @@ fn ask_telling(task: &Task, stderr: Stdio, asker: &Asker<'_>) -> Result<Reply, J
     }
 }
 
-/// Reaps a job process that replied or was killed.
+/// Reaps a job process that has replied or was killed.
 fn reap(mut child: Child) {
     let until = Instant::now() + FAREWELL;
     while matches!(child.try_wait(), Ok(None)) {
         if Instant::now() >= until {
-            // The kernel has not released the process yet. A thread waits for it instead of the caller.
+            // The process waits in the kernel, such as for a device. A thread waits for its end, so that the caller can go on.
             std::thread::spawn(move || child.wait());
             return;
         }
@@ -375,8 +379,8 @@ fn reap(mut child: Child) {
     }
 }
 
-/// Explains the forced end of a job process: the directory that did not respond, or the file on which git hung, if it
-/// can be found.
+/// Makes the failure for a job process that was killed. It names the directory that did not respond, or the file at which
+/// git hangs, if it can be found.
 fn ended(task: &Task, what: &str, cancel: &CancellationToken) -> JobFailure {
     if let Some(directory) = task.job().and_then(Job::directory) {
         let shown = directory.display();
@@ -407,9 +411,9 @@ fn ended(task: &Task, what: &str, cancel: &CancellationToken) -> JobFailure {
     }
 }
 
-/// Adds to a failure in a worktree the FIFO that git may have met in its repository: git checks before it opens, and
-/// takes a FIFO in place of a file for "no repository" or "no such object". Sockets are ignored, because git makes
-/// some of its own.
+/// Adds to a failure in a repository the FIFO that may have caused it. git checks the type of a file before it opens it, and
+/// reports a FIFO in place of a file as a missing repository or object. Sockets are ignored, because git makes sockets
+/// itself.
 fn explained(task: &Task, failure: JobFailure, cancel: &CancellationToken) -> JobFailure {
     let repository = match task.job() {
         Some(Job::PrepareWorktree { worktree, .. }) => &worktree.repository,
@@ -439,15 +443,15 @@ fn irregular(task: &Task, repository: &std::path::Path, cancel: &CancellationTok
         Ok(_) | Err(_) => None,
     }
 }
-/// Refuses a path that does not respond. A missing path is not refused here.
+/// Refuses a path on a file system that does not respond. A missing path is not refused.
 pub fn require_answer(path: &Path) -> Result<(), JobFailure> {
-    match work(None, Vec::new(), Vec::new(), Job::FindGround { path: path.to_owned() }) {
+    match work(None, Vec::new(), Vec::new(), Job::FindExistingDirectory { path: path.to_owned() }) {
         Err(failure) if failure.cause == Cause::NoAnswer => Err(failure),
         Ok(_) | Err(_) => Ok(()),
     }
 }
 
-/// Returns the paths that any program of the system reads at its start.
+/// Returns the paths that programs of the system read at their start, as far as they exist.
 pub fn system_reads() -> Vec<PathBuf> {
     ["/usr", "/lib", "/lib64", "/etc", "/proc", "/dev/null", "/dev/urandom"]
         .map(PathBuf::from)

@@ -1,6 +1,5 @@
 //! Interfaces to the host: cgroups, users, processes, sockets and timers.
 
-pub mod account;
 pub mod cgroup;
 pub mod controllers;
 pub mod denial;
@@ -12,7 +11,6 @@ pub mod handback;
 pub mod headroom;
 pub mod home;
 pub mod job;
-pub mod kept;
 pub mod listening;
 pub mod manager_socket;
 pub mod neighbours;
@@ -20,6 +18,7 @@ pub mod own_directory;
 pub mod proc_file;
 pub mod readiness;
 pub mod remove;
+pub mod retained;
 pub mod service_link;
 pub mod service_manager;
 pub mod socket_file;
@@ -29,6 +28,7 @@ pub mod spare;
 pub mod timer;
 pub mod uids;
 pub mod umask;
+pub mod unix_user;
 pub mod unlinked;
 pub mod usage;
 pub mod watch;

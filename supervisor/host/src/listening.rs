@@ -24,7 +24,7 @@ const SAID: usize = HEADER + 16;
 /// Flag in the kernel's list: the socket accepts connections.
 const ACCEPTS: u32 = 0x1_0000;
 
-/// True if a process of this network namespace listens on the socket at a path.
+/// Returns true if a process of this network namespace listens on the socket at a path.
 pub(crate) fn is_listened_on(path: &Path) -> bool {
     let (Ok(file), Ok(list)) = (std::fs::symlink_metadata(path), File::open("/proc/self/net/unix")) else {
         return false;
@@ -39,7 +39,7 @@ pub(crate) fn is_listened_on(path: &Path) -> bool {
     sockets.any(|socket| is_file_of(socket, file.ino()))
 }
 
-/// True if a path leads to the file of this socket.
+/// Returns true if a path leads to the file of this socket.
 pub(crate) fn is_at(socket: impl AsFd, path: &Path) -> bool {
     match (rustix::fs::fstat(socket), std::fs::symlink_metadata(path)) {
         (Ok(socket), Ok(file)) => is_file_of(socket.st_ino, file.ino()),
@@ -69,8 +69,8 @@ fn listening(line: &str) -> Option<(u64, &str)> {
     (accepts && rest.starts_with('/')).then_some((inode.parse().ok()?, rest))
 }
 
-/// True if a socket was bound to the file with this inode. On a kernel without `CONFIG_UNIX_DIAG` the path alone
-/// decides.
+/// Returns true if a socket was bound to the file with this inode. On a kernel without `CONFIG_UNIX_DIAG` the path
+/// alone decides.
 fn is_file_of(socket: u64, file: u64) -> bool {
     // The kernel reports the lower 32 bits of the inode.
     bound_to(socket).is_none_or(|bound| u64::from(bound) == file & u64::from(u32::MAX))
@@ -176,10 +176,10 @@ mod tests {
     #[test]
     fn the_attribute_that_is_asked_for_is_found_behind_others() {
         let word = |number: u16| number.to_ne_bytes().to_vec();
-        let said =
+        let message =
             [word(5), word(6), vec![9, 0, 0, 0], word(12), word(1), 77_u32.to_ne_bytes().to_vec()].concat();
-        assert_eq!(attribute(&said, UNIX_DIAG_VFS), Some(77));
-        assert_eq!(attribute(&said, 3), None);
+        assert_eq!(attribute(&message, UNIX_DIAG_VFS), Some(77));
+        assert_eq!(attribute(&message, 3), None);
         assert_eq!(attribute(&[0, 0, 0, 0], 3), None);
     }
 }

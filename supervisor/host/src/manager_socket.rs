@@ -37,7 +37,7 @@ pub enum OperatorSocket {
 }
 
 impl OperatorSocket {
-    /// True if the socket's file belongs to the service manager.
+    /// Returns true if the socket's file belongs to the service manager.
     pub fn is_managers(&self) -> bool {
         matches!(self, OperatorSocket::Passed(_) | OperatorSocket::Held)
     }
@@ -87,18 +87,18 @@ pub fn held(path: &Path) -> Failure {
 fn passed() -> Result<Option<OwnedFd>, Failure> {
     let refused =
         |e: io::Error| Failure::usage(format!("sockets of the service manager cannot be used: {e}"));
-    let mut found = None;
+    let mut socket_found = None;
     for (number, name) in sd_notify::listen_fds_with_names().map_err(refused)? {
         let socket = own(number).map_err(refused)?;
-        if name != NAME || found.is_some() {
+        if name != NAME || socket_found.is_some() {
             return Err(Failure::usage(format!(
                 "the service manager has passed a socket named {name:?}: a daemon takes one, named {NAME:?}"
             ))
             .hint(format!("write FileDescriptorName={NAME} into the socket unit, with one ListenStream=")));
         }
-        found = Some(socket);
+        socket_found = Some(socket);
     }
-    Ok(found)
+    Ok(socket_found)
 }
 
 /// Takes ownership of a descriptor that is known only by its number: duplicates it and closes the number.
@@ -139,8 +139,8 @@ fn require_closed(path: &Path) -> Result<(), Failure> {
     let meta = std::fs::symlink_metadata(path).map_err(|e| Failure::file("look at the socket", path, &e))?;
     let mode = meta.permissions().mode() & 0o777;
     let of_others = mode & 0o077;
-    let own = nix::unistd::geteuid().as_raw();
-    if of_others == 0 && (meta.uid() == own || meta.uid() == 0) {
+    let daemon_uid = nix::unistd::geteuid().as_raw();
+    if of_others == 0 && (meta.uid() == daemon_uid || meta.uid() == 0) {
         return Ok(());
     }
     Err(Failure::new(

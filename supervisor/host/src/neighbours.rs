@@ -21,7 +21,7 @@ pub fn closed(root: &Root, config: &WorkerConfig) -> Result<Vec<PathBuf>, Failur
 
 /// Returns the existing directories of other roots.
 fn places(root: &Root, config: &WorkerConfig) -> Result<Vec<PathBuf>, Failure> {
-    let own = root.closed();
+    let closed_here = root.closed();
     let system = RootChoice { system: true, ..RootChoice::default() }.resolve(|_| None).ok();
     let user = RootChoice { user: true, ..RootChoice::default() };
     let user = user.resolve(|name| std::env::var_os(name).map(PathBuf::from)).ok();
@@ -32,7 +32,7 @@ fn places(root: &Root, config: &WorkerConfig) -> Result<Vec<PathBuf>, Failure> {
     }
     places.sort();
     places.dedup();
-    places.retain(|place| !own.contains(place) && place.is_dir());
+    places.retain(|place| !closed_here.contains(place) && place.is_dir());
     Ok(places)
 }
 
@@ -53,7 +53,7 @@ mod tests {
             let root = choice.resolve(|_| None).unwrap();
             root.create().unwrap();
             let board = "00000000-0000-0000-0000-000000000001".parse().unwrap();
-            uids::Uids::of(&root).range(board, &config).unwrap();
+            uids::Uids::new(&root).range(board, &config).unwrap();
             root
         });
         let known = places(&roots[0], &config).unwrap();

@@ -13,23 +13,23 @@ use base::paths::Root;
 /// Refuses a root with a directory that another user owns or that every user may write. A missing directory is
 /// acceptable: this user will create it.
 pub fn require(root: &Root) -> Result<(), Failure> {
-    let own = nix::unistd::geteuid().as_raw();
+    let daemon_uid = nix::unistd::geteuid().as_raw();
     root.closed().iter().try_for_each(|dir| {
         let Ok(meta) = std::fs::metadata(dir) else { return Ok(()) };
-        trusted(dir, meta.uid(), meta.mode(), own)
+        trusted(dir, meta.uid(), meta.mode(), daemon_uid)
     })
 }
 
 /// Refuses a directory that is not trusted. Directories of root are trusted by every user.
-fn trusted(dir: &Path, owner: u32, mode: u32, own: u32) -> Result<(), Failure> {
+fn trusted(dir: &Path, owner: u32, mode: u32, daemon_uid: u32) -> Result<(), Failure> {
     let shown = dir.display();
-    if owner != own && owner != 0 {
+    if owner != daemon_uid && owner != 0 {
         return Err(Failure::new(
             Code::NotPermitted,
-            format!("{shown} belongs to uid {owner}, who could lead this command (uid {own}) anywhere"),
+            format!("{shown} belongs to uid {owner}, who could lead this command (uid {daemon_uid}) anywhere"),
         )
         .hint(format!(
-            "run it as that user, or choose another root with --root DIR; if it is yours: chown {own} {shown}"
+            "run it as that user, or choose another root with --root DIR; if it is yours: chown {daemon_uid} {shown}"
         )));
     }
     if mode & 0o002 != 0 {

@@ -1,4 +1,4 @@
-//! Removes the files of a run that is over, and reports leftovers with their reasons.
+//! Removes the files of a run that has ended, and reports the files that stay, with the reasons.
 
 use std::path::Path;
 
@@ -10,15 +10,15 @@ use workspace::{Job, Name};
 use super::job;
 use super::worker_user::job_user;
 
-/// Removes the private directories of a run that is over and whose user was not recorded: the owner of a directory is
-/// that user.
-pub fn remove_forgotten(dir: &Path) -> Result<(), Stays> {
+/// Removes the private directories of an ended run whose user was not recorded. The user is the owner of its home or of its
+/// temporary directory.
+pub fn remove_forgotten(dir: &Path) -> Result<(), Leftover> {
     use std::os::unix::fs::MetadataExt as _;
-    let own = nix::unistd::geteuid().as_raw();
+    let daemon_uid = nix::unistd::geteuid().as_raw();
     let identity = ["home", "tmp"]
         .into_iter()
         .filter_map(|name| std::fs::symlink_metadata(dir.join(name)).ok())
-        .find(|meta| meta.is_dir() && meta.uid() != own)
+        .find(|meta| meta.is_dir() && meta.uid() != daemon_uid)
         .map(|meta| job_user(meta.uid()));
     remove_private(dir, identity)
 }
@@ -26,58 +26,59 @@ pub fn remove_forgotten(dir: &Path) -> Result<(), Stays> {
 /// Removes a directory in which another user may have stored anything.
 ///
 /// # Errors
-/// Reason for the leftover. A missing directory is no error.
-pub fn remove_kept(dir: &Path, name: &str) -> Result<(), Stays> {
+/// Reason why the directory stays. A missing directory is no error.
+pub fn remove_retained(dir: &Path, name: &str) -> Result<(), Leftover> {
     use std::os::unix::fs::MetadataExt as _;
-    let own = nix::unistd::geteuid().as_raw();
+    let daemon_uid = nix::unistd::geteuid().as_raw();
     let meta = std::fs::symlink_metadata(dir.join(name)).ok();
-    let of_another = meta.filter(|meta| meta.is_dir() && meta.uid() != own);
+    let of_another = meta.filter(|meta| meta.is_dir() && meta.uid() != daemon_uid);
     remove_place(dir, name, of_another.map(|meta| job_user(meta.uid())))
 }
 
-/// Reason why files of a run that is over were not removed.
+/// Reason why files of an ended run were not removed.
 #[derive(Debug)]
-pub struct Stays {
+pub struct Leftover {
     /// Cause, in words.
     why: String,
     /// True if the host lacked resources, so that another try may succeed.
     pub is_shortage: bool,
 }
 
-impl std::fmt::Display for Stays {
+impl std::fmt::Display for Leftover {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.why)
     }
 }
 
-impl From<RunDirError> for Stays {
+impl From<RunDirError> for Leftover {
     fn from(error: RunDirError) -> Self {
-        Stays::of(&error)
+        Leftover::from_error(&error)
     }
 }
 
-impl Stays {
+impl Leftover {
     /// Makes the reason from an error.
-    pub fn of(error: &(dyn std::error::Error + 'static)) -> Self {
-        Stays { is_shortage: shortage::is_shortage(error), why: base::failure::with_causes(error) }
+    pub fn from_error(error: &(dyn std::error::Error + 'static)) -> Self {
+        Leftover { is_shortage: shortage::is_shortage(error), why: base::failure::with_causes(error) }
     }
 
     /// Makes the reason for a removal that was not tried.
     pub fn because(why: &dyn std::fmt::Display) -> Self {
-        Stays { is_shortage: false, why: why.to_string() }
+        Leftover { is_shortage: false, why: why.to_string() }
     }
 
     fn at(path: &Path, error: &std::io::Error) -> Self {
-        Stays { is_shortage: shortage::is_shortage(error), why: format!("{}: {error}", path.display()) }
+        Leftover { is_shortage: shortage::is_shortage(error), why: format!("{}: {error}", path.display()) }
     }
 }
 
-/// Largest number of entries that is removed in this process; more are left to a job process.
+/// Limit on the entries that are removed in this process. A job process removes more.
 const FEW: usize = 16;
-/// Largest file, in bytes, that is removed in this process: the file system may take long to free its space.
+/// Limit on a file that is removed in this process, in bytes. A file system may take long to free the space of a larger
+/// one.
 const SMALL: u64 = 256 * 1024;
 
-/// Removes a directory with at most a few small files. Returns true if it is gone.
+/// Removes a directory with at most [`FEW`] small files. Returns true if the directory was removed.
 fn remove_few(dir: &Path) -> bool {
     if std::fs::remove_dir(dir).is_ok() {
         return true;
@@ -94,42 +95,42 @@ fn remove_few(dir: &Path) -> bool {
         && std::fs::remove_dir(dir).is_ok()
 }
 
-/// File with the certificates that a run with brokers trusts, beside its home.
+/// Name of the file with the certificates that a run with brokers trusts, in its private directory.
 pub const AUTHORITIES: &str = "authorities.pem";
 
-/// Removes the private directories of a run that is over. A leftover does not stop the removal of the others.
+/// Removes the private directories of an ended run. If one of them stays, the others are removed nevertheless.
 ///
 /// # Errors
-/// The first leftover.
-pub fn remove_private(dir: &Path, identity: Option<Identity>) -> Result<(), Stays> {
+/// Reason why the first of them stays.
+pub fn remove_private(dir: &Path, identity: Option<Identity>) -> Result<(), Leftover> {
     let of_worker = ["home", "tmp"].map(|name| remove_place(dir, name, identity));
-    // No worker can have written these.
+    // Workers cannot write to these, so they are removed in this process.
     let [files, prompt, authorities] = ["files", "prompt", AUTHORITIES].map(|name| dir.join(name));
-    let own = [
+    let private_dirs = [
         unless_gone(&files, std::fs::remove_dir_all),
         unless_gone(&prompt, std::fs::remove_file),
         unless_gone(&authorities, std::fs::remove_file),
     ];
-    of_worker.into_iter().chain(own).collect::<Result<(), Stays>>()?;
+    of_worker.into_iter().chain(private_dirs).collect::<Result<(), Leftover>>()?;
     unless_gone(dir, std::fs::remove_dir)
 }
 
-fn remove_place(dir: &Path, name: &str, identity: Option<Identity>) -> Result<(), Stays> {
+fn remove_place(dir: &Path, name: &str, identity: Option<Identity>) -> Result<(), Leftover> {
     let path = dir.join(name);
-    // Most workers leave only the files that the run was given, which needs no job process.
+    // Most workers leave only the few files that the run was given, which this process can remove.
     if remove_few(&path) || !path.exists() {
         return Ok(());
     }
     let Ok(name) = Name::new(name) else { return Ok(()) };
     let job = Job::RemoveScratch { base: dir.to_owned(), name };
     job::work(identity, Vec::new(), vec![path.clone()], job)
-        .map_err(|e| Stays { is_shortage: e.cause.is_lack(), why: e.message })?;
+        .map_err(|e| Leftover { is_shortage: e.cause.is_lack(), why: e.message })?;
     unless_gone(&path, std::fs::remove_dir)
 }
 
-fn unless_gone<'a>(path: &'a Path, remove: fn(&'a Path) -> std::io::Result<()>) -> Result<(), Stays> {
+fn unless_gone<'a>(path: &'a Path, remove: fn(&'a Path) -> std::io::Result<()>) -> Result<(), Leftover> {
     match remove(path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Stays::at(path, &e)),
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Leftover::at(path, &e)),
         Ok(()) | Err(_) => Ok(()),
     }
 }

@@ -1,18 +1,20 @@
-//! Asks the service manager for the pending job of a unit (`systemctl(1)`). A unit's own commands cannot see if the
-//! unit is being stopped, is restarting or has crashed.
+//! Asks the service manager for the pending job of a unit (systemctl(1)). The commands of a unit cannot see by themselves
+//! if the unit is stopped, is restarted or has crashed.
 //!
 //! See decision 0123.
 
 use std::process::Command;
 
+/// Instance of systemd that manages a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manager {
     /// Manager of the host.
     System,
+    /// Manager of the user of this process.
     User,
 }
 
-/// Job queued or in progress for a unit.
+/// Job that is queued or in progress for a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Job {
     /// Stop, without a start afterwards.
@@ -32,7 +34,7 @@ impl Manager {
         }
     }
 
-    /// Returns the job of a unit; none without a job, as after a crash. Blocking.
+    /// Returns the job of a unit; none if it has no job, as after a crash. Blocks.
     ///
     /// # Errors
     /// Reason why the manager cannot be asked.
@@ -41,8 +43,8 @@ impl Manager {
         command.arg(self.option()).args(["list-jobs", "--no-legend", "--plain", "--full"]);
         let output = command.output().map_err(|e| format!("systemctl cannot be run: {e}"))?;
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(format!("systemctl list-jobs failed: {}", said.trim()));
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("systemctl list-jobs failed: {}", stderr.trim()));
         }
         Ok(job_of(unit, &String::from_utf8_lossy(&output.stdout)))
     }

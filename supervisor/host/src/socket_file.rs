@@ -1,4 +1,5 @@
-//! Makes the file of a daemon's socket: in place of a dead daemon's, and with its mode from the start.
+//! Binds a socket of the daemon to its path: replaces the socket of a daemon that has ended, and gives the file its mode
+//! before any client can connect.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
@@ -12,13 +13,17 @@ use base::exit::Code;
 use base::failure::Failure;
 use base::paths::make_dir;
 
-/// Number of retries if the directory is removed meanwhile.
+/// Number of retries if the directory of the socket does not exist or is removed meanwhile.
 const AGAIN: usize = 3;
-/// Mode of a directory of sockets; each socket has its own mode.
+/// Mode of a directory that holds sockets. Any user may pass through it; the mode of each socket limits access.
 const DIRECTORY: u32 = 0o711;
 
-/// Binds a new socket to a path. The file is never more open than `mode`, whatever the umask: a client that connected
-/// before a later chmod would keep its connection.
+/// Binds a new socket to a path and replaces an old socket there. The file never has more permissions than `mode`,
+/// whatever the umask: a client that connected before a later chmod would keep its connection. The caller holds the
+/// lock of the root, so no live daemon listens on the old socket.
+///
+/// # Errors
+/// [`Code::Conflict`] if the path has a file of another type.
 pub fn bind(path: &Path, mode: u32, kind: SocketType) -> Result<OwnedFd, Failure> {
     match std::fs::symlink_metadata(path) {
         Ok(meta) if !meta.file_type().is_socket() => {
@@ -37,7 +42,7 @@ pub fn bind(path: &Path, mode: u32, kind: SocketType) -> Result<OwnedFd, Failure
     let mut again = AGAIN;
     loop {
         match bound(path, mode, kind) {
-            // The directory was removed after it was made.
+            // The directory does not exist, or was removed after it was made.
             Err(error) if error.kind() == ErrorKind::NotFound && again > 0 => {
                 again -= 1;
                 make_dir(path.parent().unwrap_or(path), DIRECTORY)?;
@@ -49,14 +54,14 @@ pub fn bind(path: &Path, mode: u32, kind: SocketType) -> Result<OwnedFd, Failure
 
 fn bound(path: &Path, mode: u32, kind: SocketType) -> io::Result<OwnedFd> {
     let socket = socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?;
-    // Linux gives the file the mode of the socket, minus the umask.
+    // bind(2) on Linux gives the file the mode of the socket without the bits of the umask. The second call adds those bits.
     fchmod(&socket, Mode::from_raw_mode(mode))?;
     bind_to(&socket, &SocketAddrUnix::new(path)?)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
     Ok(socket)
 }
 
-/// Returns a remedy if a file that is no socket occupies the path of the daemon's socket.
+/// Returns a remedy if the path of the daemon's socket has a file of another type.
 pub fn in_its_place(socket: &Path) -> Option<String> {
     let kind = socket.symlink_metadata().ok()?.file_type();
     let shown = socket.display();

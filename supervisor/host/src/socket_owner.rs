@@ -1,4 +1,4 @@
-//! Returns the Unix user at the other end of a loopback connection, which the kernel knows for every socket
+//! Finds the Unix user at the other end of a loopback connection. The kernel knows the user of every socket
 //! (`sock_diag(7)`).
 //!
 //! See decision 0171.
@@ -9,16 +9,16 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
 };
 
-/// Type of the request and its reply, and the flag of the request (`netlink(7)`).
+/// Type of the request and of its reply, and flag of a request (netlink(7)).
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLM_F_REQUEST: u16 = 1;
-/// TCP, in all its states.
+/// TCP (`IPPROTO_TCP`).
 const PROTOCOL: u8 = 6;
-/// Sizes in bytes: of the header of a message, of a request, and of a reply.
+/// Sizes in bytes of the header of a message, of a request and of a reply, header included.
 const HEADER: usize = 16;
 const ASKED: usize = HEADER + 56;
 const SAID: usize = HEADER + 72;
-/// Offsets in a reply: of the state, of the ports and addresses, of the uid and of the inode.
+/// Offsets in a reply of the state, of the ports and addresses, of the uid and of the inode.
 const STATE: usize = HEADER + 1;
 const ENDS: usize = HEADER + 4;
 const UID: usize = SAID - 8;
@@ -29,7 +29,7 @@ const ENDS_LENGTH: usize = 36;
 /// State of a socket that listens (`TCP_LISTEN`).
 const LISTENS: u8 = 10;
 
-/// A peer whose Unix user is not known.
+/// Reason why the Unix user of a peer is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unknown {
     #[error("the connection comes from {0}, which is not an address of loopback")]
@@ -41,8 +41,8 @@ pub enum Unknown {
 /// Returns the Unix user of the socket `theirs` that is connected to `ours`, both on loopback.
 ///
 /// # Errors
-/// The peer has another address, the kernel does not report its user, or the socket is closed, because its user is
-/// lost then.
+/// The peer is not on loopback, the kernel does not report its user, or the peer has closed its socket, which then has no
+/// user any more.
 pub fn owner(theirs: SocketAddr, ours: SocketAddr) -> Result<u32, Unknown> {
     if !theirs.ip().is_loopback() {
         return Err(Unknown::Elsewhere(theirs.ip()));
@@ -57,15 +57,16 @@ fn reported(theirs: SocketAddr, ours: SocketAddr) -> Option<u32> {
         socket_with(AddressFamily::NETLINK, SocketType::DGRAM, flags, Some(netlink::SOCK_DIAG)).ok()?;
     send(&link, &request, SendFlags::empty()).ok()?;
     let mut reply = [0_u8; 512];
-    // The reply is available as soon as the request has been sent.
+    // The kernel answers within send(2), so the reply can be read at once.
     let (length, _) = recv(&link, &mut reply, RecvFlags::DONTWAIT).ok()?;
     let reply = reply.get(..length)?;
     let is_said = length >= SAID && reply.get(4..6)? == SOCK_DIAG_BY_FAMILY.to_ne_bytes();
     let number = |at: usize| Some(u32::from_ne_bytes(reply.get(at..at + 4)?.try_into().ok()?));
-    // The kernel falls back to a socket that listens at the address, which may be another user's.
+    // Without such a connection, the kernel reports a socket that listens at the address. It may be another user's, so
+    // the ports and addresses of the reply are compared.
     let asked = request.get(ASKED_ENDS..ASKED_ENDS + ENDS_LENGTH)?;
     let is_peer = is_said && reply.get(ENDS..ENDS + ENDS_LENGTH)? == asked && *reply.get(STATE)? != LISTENS;
-    // A socket without an open descriptor has no inode, and its user is reported as root.
+    // A socket that no process has open has the inode 0, and the kernel reports root as its user.
     if !is_peer || number(INODE)? == 0 {
         return None;
     }

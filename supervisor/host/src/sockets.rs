@@ -18,13 +18,13 @@ use base::paths::Root;
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Device and inode of each socket file of a root; none for a missing socket or another kind of file.
-pub type Made = [Option<(u64, u64)>; 2];
+pub type SocketIdentities = [Option<(u64, u64)>; 2];
 
 /// Keeps the sockets of a root in place while the daemon runs. `made` are the files as bound, before any client could
 /// know of them; `open` makes all of them anew.
-pub async fn keep(root: &Root, made: Made, open: impl Fn() -> Result<(), Failure>) -> Infallible {
+pub async fn keep(root: &Root, made: SocketIdentities, open: impl Fn() -> Result<(), Failure>) -> Infallible {
     let mut known = made;
-    let mut told = String::new();
+    let mut last_error = String::new();
     loop {
         // Before the check, so that a removal after the check is reported.
         let watch = Watch::over(root);
@@ -32,14 +32,14 @@ pub async fn keep(root: &Root, made: Made, open: impl Fn() -> Result<(), Failure
             match root.create().and_then(|()| open()) {
                 Ok(()) => {
                     known = files(root);
-                    told.clear();
+                    last_error.clear();
                     tracing::warn!(sockets = ?paths(root), "sockets_put_back");
                     continue;
                 }
-                Err(error) if error.to_string() == told => {}
+                Err(error) if error.to_string() == last_error => {}
                 Err(error) => {
                     tracing::error!(%error, "sockets_not_put_back");
-                    told = error.to_string();
+                    last_error = error.to_string();
                 }
             }
         }
@@ -52,7 +52,7 @@ pub async fn keep(root: &Root, made: Made, open: impl Fn() -> Result<(), Failure
 }
 
 fn paths(root: &Root) -> [PathBuf; 2] {
-    [root.operator_socket(), root.poke_socket()]
+    [root.operator_socket(), root.shim_event_socket()]
 }
 
 /// Removes the sockets of a root that is no longer served, except for the operator's if its file is still `managers`,
@@ -65,14 +65,14 @@ pub fn remove(root: &Root, managers: Option<(u64, u64)>) {
     }
 }
 
-/// True if all sockets exist and are the files in `known`.
-fn is_whole(root: &Root, known: Made) -> bool {
+/// Returns true if all sockets exist and are the files in `known`.
+fn is_whole(root: &Root, known: SocketIdentities) -> bool {
     let now = files(root);
     now == known && !now.contains(&None)
 }
 
 /// Returns the present file of each socket.
-pub fn files(root: &Root) -> Made {
+pub fn files(root: &Root) -> SocketIdentities {
     paths(root).map(|path| {
         let meta = std::fs::symlink_metadata(path).ok()?;
         meta.file_type().is_socket().then(|| (meta.dev(), meta.ino()))
@@ -155,11 +155,11 @@ mod tests {
             let (root, bind) = bound(dir.path());
             let made = files(&root);
             // Created beside it and renamed over it: the inode of a removed file may be reused.
-            let beside = dir.path().join("beside");
-            replace(&beside);
+            let replacement = dir.path().join("beside");
+            replace(&replacement);
             // While this name exists, no other file gets the inode.
-            std::fs::hard_link(&beside, dir.path().join("held")).unwrap();
-            std::fs::rename(&beside, root.operator_socket()).unwrap();
+            std::fs::hard_link(&replacement, dir.path().join("held")).unwrap();
+            std::fs::rename(&replacement, root.operator_socket()).unwrap();
             let theirs = std::fs::metadata(root.operator_socket()).unwrap().ino();
             let kept = root.clone();
             let keeper = tokio::spawn(async move { keep(&kept, made, bind).await });

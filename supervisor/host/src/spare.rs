@@ -1,9 +1,9 @@
 //! Keeps a spare shim, so that a ready task does not wait for the start of its shim.
 //!
-//! To move a process into a cgroup the kernel waits for a grace period, often more than 10 ms if no process was moved
-//! lately. The spare shim waits in advance. At first it is in the `work` leaf of a group, in which its worker will be
-//! created, and it moves itself to the `shim` leaf while the worker already works. The shim receives the path of its
-//! run directory on standard input, and exits if that is closed without a path.
+//! The move of a process into a cgroup takes the kernel a grace period, often more than 10 ms if no process was moved
+//! lately. The spare shim is moved in advance: to the leaf `work` of a group, in which its worker will be created. It moves
+//! itself to the leaf `shim` while the worker already works. The shim reads the path of its run directory from standard
+//! input, and exits at the end of file without a path.
 //!
 //! See decision 0011.
 
@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::cgroup::{self, Cgroups};
 
-/// Spare shim, if one waits.
+/// Store for one spare shim.
 #[derive(Debug)]
 pub struct Spares {
     cgroups: Option<Cgroups>,
@@ -28,7 +28,7 @@ enum Shelf {
     Closed,
 }
 
-/// A waiting shim. Dropping it ends the shim and removes its group.
+/// Waiting shim. Dropping the value ends the shim and removes its group.
 #[derive(Debug)]
 pub struct Spare {
     child: Option<Child>,
@@ -37,7 +37,7 @@ pub struct Spare {
 
 impl Spares {
     /// Makes a store for one spare shim, which `refill` starts.
-    pub fn kept(cgroups: Option<&Cgroups>) -> Self {
+    pub fn new(cgroups: Option<&Cgroups>) -> Self {
         Spares { cgroups: cgroups.cloned(), shelf: Mutex::new(Shelf::Empty) }
     }
 
@@ -52,13 +52,13 @@ impl Spares {
         if matches!(*place, Shelf::Empty) {
             match Spare::start(self.cgroups.as_ref()) {
                 Ok(spare) => *place = Shelf::Waiting(spare),
-                // Runs start without a spare shim, only slower.
+                // Without a spare shim, runs start more slowly.
                 Err(error) => tracing::debug!(%error, "no_spare_shim"),
             }
         }
     }
 
-    /// Takes the waiting shim, if it lives.
+    /// Takes the waiting shim; none if there is none or it has ended.
     pub fn take(&self) -> Option<Spare> {
         let mut place = self.lock();
         if !matches!(*place, Shelf::Waiting(_)) {
@@ -102,12 +102,12 @@ impl Spare {
         self.group.as_deref()
     }
 
-    /// Assigns its run. From now on the group belongs to the run.
+    /// Assigns a run to the shim. The group then belongs to the run.
     pub fn begin(mut self, run_dir: &Path) -> io::Result<Child> {
         self.group = None;
         let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
         let stdin = self.child.as_mut().and_then(|child| child.stdin.take()).ok_or_else(gone)?;
-        // The path is shorter than an atomic write to a pipe, so the shim gets all of it or nothing.
+        // The path is shorter than PIPE_BUF, so the write is atomic (pipe(7)): the shim gets the whole path or nothing.
         { stdin }.write_all(std::os::unix::ffi::OsStrExt::as_bytes(run_dir.as_os_str()))?;
         self.child.take().ok_or_else(gone)
     }
@@ -120,7 +120,7 @@ impl Spare {
 impl Drop for Spare {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // The shim has not started anything.
+            // The shim has no run yet, so nothing else has to be ended.
             child.kill().ok();
             child.wait().ok();
         }

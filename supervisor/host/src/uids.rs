@@ -6,9 +6,9 @@
 
 mod ledger;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use kernel::{BoardId, Counted};
@@ -22,8 +22,6 @@ use base::paths::Root;
 use setup::config::WorkerConfig;
 use setup::config::uid_map::{self, UidMap};
 
-/// File in which a root kept its own ranges before the ledger of the host existed.
-const FORMER: &str = "uids.json";
 /// Largest range of a board, so that a host can serve many boards.
 const MOST: u32 = 1 << 21;
 
@@ -50,13 +48,8 @@ pub fn uids_of(
         // An ordinary user cannot read the ledger either.
         return Ok(None);
     }
-    let owner = Owner::of(root, board)?;
-    let known = Ledger::at(&config.uid_ledger).read()?.range_of(&owner);
-    let former = || Ok::<_, Failure>(former_ranges(root.dir())?.get(&board.to_string()).copied());
-    let range = match known {
-        Some(range) => Some(range),
-        None => former()?,
-    };
+    let owner = Owner::for_board(root, board)?;
+    let range = Ledger::at(&config.uid_ledger).read()?.range_of(&owner);
     Ok(range.map(|range| range.first..=range.last))
 }
 
@@ -86,18 +79,18 @@ pub fn roots(config: &WorkerConfig) -> Result<Vec<PathBuf>, Failure> {
 #[derive(Debug)]
 pub struct Uids {
     root: Root,
-    known: Mutex<Known>,
+    known: Mutex<KnownRanges>,
 }
 
 /// Ranges that this process has read or assigned.
 #[derive(Debug, Default)]
-struct Known {
+struct KnownRanges {
     ranges: HashMap<BoardId, Range>,
     /// Version of the ledger that contains them.
     ledger: Option<Stamp>,
 }
 
-impl Known {
+impl KnownRanges {
     /// Returns the range of a board, if the ledger is unchanged since it was read.
     fn as_of(&self, board: BoardId, ledger: Option<Stamp>) -> Option<Range> {
         let is_same = ledger.is_some() && ledger == self.ledger;
@@ -107,7 +100,7 @@ impl Known {
 
 impl Uids {
     /// Makes the state without any range; ranges are looked up when the first worker needs one.
-    pub fn of(root: &Root) -> Self {
+    pub fn new(root: &Root) -> Self {
         Uids { root: root.clone(), known: Mutex::default() }
     }
 
@@ -124,10 +117,10 @@ impl Uids {
         if let Some(range) = known.as_of(board, ledger.stamp()) {
             return Ok(range);
         }
-        let own = known.ranges.get(&board).copied();
-        let given = self.enter(board, own, &ledger, config);
+        let known_range = known.ranges.get(&board).copied();
+        let given = self.enter(board, known_range, &ledger, config);
         // The ledger was changed by another root or damaged. The board keeps the range that this process assigned.
-        let range = match (given, own) {
+        let range = match (given, known_range) {
             (Ok(range), _) => range,
             (Err(failure), Some(range)) => {
                 tracing::warn!(%board, error = %failure, "uid_ledger_not_usable");
@@ -150,24 +143,8 @@ impl Uids {
         config: &WorkerConfig,
     ) -> Result<Range, Failure> {
         refuse_unmapped(config, &UidMap::own())?;
-        let owner = Owner::of(&self.root, board)?;
-        let former = match own {
-            Some(range) => Some(range),
-            None => former_ranges(self.root.dir())?.get(&board.to_string()).copied(),
-        };
-        ledger.change(|entries| give(entries, owner, former, config, LiveUids::look))
-    }
-}
-
-fn former_ranges(root: &Path) -> Result<BTreeMap<String, Range>, Failure> {
-    let path: PathBuf = root.join(FORMER);
-    match std::fs::read(&path) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|e| {
-            Failure::failed(format!("{} cannot be understood: {e}", path.display()))
-                .hint("restore it from a backup; without it two boards could give one uid to two workers")
-        }),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(BTreeMap::new()),
-        Err(e) => Err(Failure::file("read", &path, &e)),
+        let owner = Owner::for_board(&self.root, board)?;
+        ledger.change(|entries| give(entries, owner, own, config, LiveUids::look))
     }
 }
 
@@ -193,7 +170,7 @@ fn refuse_unmapped(config: &WorkerConfig, map: &UidMap) -> Result<(), Failure> {
 fn give(
     entries: &mut Reservations,
     owner: Owner,
-    former: Option<Range>,
+    own: Option<Range>,
     config: &WorkerConfig,
     look: impl FnOnce() -> Result<LiveUids, Failure>,
 ) -> Result<Range, Failure> {
@@ -201,7 +178,7 @@ fn give(
         return Ok(range);
     }
     let free = |entries: &Reservations, range: Range| !entries.iter().any(|entry| entry.range.meets(range));
-    if let Some(range) = former.filter(|range| free(entries, *range)) {
+    if let Some(range) = own.filter(|range| free(entries, *range)) {
         entries.push(Reservation { owner, range });
         return Ok(range);
     }
@@ -250,6 +227,8 @@ fn used_up(entries: &Reservations, config: &WorkerConfig) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use base::paths::RootChoice;
 
@@ -272,12 +251,12 @@ mod tests {
     fn boards_get_ranges_that_do_not_meet_and_keep_them() {
         let dir = tempfile::tempdir().unwrap();
         let (root, config) = (root(&dir.path().join("r")), config(dir.path(), 160));
-        let uids = Uids::of(&root);
+        let uids = Uids::new(&root);
         let one = uids.range(board(1), &config).unwrap();
         let two = uids.range(board(2), &config).unwrap();
         assert_eq!((one.first, one.last, two.first, two.last), (5000, 5009, 5010, 5019));
         assert_eq!(uids.known(board(2), &config), Some(two));
-        let again = Uids::of(&root);
+        let again = Uids::new(&root);
         assert_eq!(again.known(board(1), &config), None, "it was not asked for yet");
         assert_eq!(again.range(board(1), &config).unwrap(), one);
         assert_eq!(uids.known(board(1), &config), Some(one));
@@ -293,7 +272,7 @@ mod tests {
         let config = config(dir.path(), 160);
         let ranges = ["a", "copy-of-a"].map(|name| {
             let root = root(&dir.path().join(name));
-            Uids::of(&root).range(board(1), &config).unwrap()
+            Uids::new(&root).range(board(1), &config).unwrap()
         });
         assert!(!ranges[0].meets(ranges[1]), "{ranges:?}");
     }
@@ -302,36 +281,23 @@ mod tests {
     fn a_root_that_was_moved_keeps_its_uids() {
         let dir = tempfile::tempdir().unwrap();
         let config = config(dir.path(), 160);
-        let before = Uids::of(&root(&dir.path().join("a"))).range(board(1), &config).unwrap();
+        let before = Uids::new(&root(&dir.path().join("a"))).range(board(1), &config).unwrap();
         std::fs::rename(dir.path().join("a"), dir.path().join("b")).unwrap();
-        assert_eq!(Uids::of(&root(&dir.path().join("b"))).range(board(1), &config).unwrap(), before);
-    }
-
-    #[test]
-    fn what_a_root_has_given_out_before_there_was_a_ledger_stays_its_own_unless_another_has_it() {
-        let dir = tempfile::tempdir().unwrap();
-        let config = config(dir.path(), 160);
-        let former = format!("{{\"{}\":{{\"first\":5030,\"last\":5039}}}}", board(1));
-        let ranges = ["a", "b"].map(|name| {
-            let root = root(&dir.path().join(name));
-            std::fs::write(root.dir().join(FORMER), &former).unwrap();
-            Uids::of(&root).range(board(1), &config).unwrap()
-        });
-        assert_eq!((ranges[0].first, ranges[1].first), (5030, 5000));
+        assert_eq!(Uids::new(&root(&dir.path().join("b"))).range(board(1), &config).unwrap(), before);
     }
 
     #[test]
     fn a_range_that_is_used_up_is_refused_and_that_of_a_root_that_is_gone_is_given_again() {
         let dir = tempfile::tempdir().unwrap();
         let (root, config) = (root(&dir.path().join("r")), config(dir.path(), 64));
-        let uids = Uids::of(&root);
+        let uids = Uids::new(&root);
         for n in 0..16 {
             uids.range(board(n), &config).unwrap();
         }
         assert!(uids.range(board(16), &config).unwrap_err().hint.is_some());
         std::fs::remove_dir_all(root.dir()).unwrap();
         let other = self::root(&dir.path().join("other"));
-        assert_eq!(Uids::of(&other).range(board(16), &config).unwrap().first, 5000);
+        assert_eq!(Uids::new(&other).range(board(16), &config).unwrap().first, 5000);
     }
 
     #[test]
@@ -339,7 +305,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let own = nix::unistd::geteuid().as_raw();
         let config = WorkerConfig { first_uid: own, ..config(dir.path(), 160) };
-        let range = Uids::of(&root(&dir.path().join("r"))).range(board(1), &config).unwrap();
+        let range = Uids::new(&root(&dir.path().join("r"))).range(board(1), &config).unwrap();
         assert!(range.first > own, "{range:?}");
     }
 
@@ -347,7 +313,7 @@ mod tests {
     fn what_was_given_out_is_entered_again_where_the_ledger_is_lost_and_stays_where_it_is_spoilt() {
         let dir = tempfile::tempdir().unwrap();
         let config = config(dir.path(), 160);
-        let [one, other] = ["a", "b"].map(|name| Uids::of(&root(&dir.path().join(name))));
+        let [one, other] = ["a", "b"].map(|name| Uids::new(&root(&dir.path().join(name))));
         let range = one.range(board(1), &config).unwrap();
         std::fs::remove_file(config.uid_ledger.join("ranges.json")).unwrap();
         assert_eq!(one.known(board(1), &config), None, "the ledger has to be written anew first");
@@ -362,10 +328,10 @@ mod tests {
     fn a_ledger_that_cannot_be_understood_gives_no_uids() {
         let dir = tempfile::tempdir().unwrap();
         let (root, config) = (root(&dir.path().join("r")), config(dir.path(), 160));
-        Uids::of(&root).range(board(1), &config).unwrap();
+        Uids::new(&root).range(board(1), &config).unwrap();
         let file = std::fs::read_dir(&config.uid_ledger).unwrap().flatten().find(|e| e.file_name() != "lock");
         std::fs::write(file.unwrap().path(), "{").unwrap();
-        let failure = Uids::of(&root).range(board(2), &config).unwrap_err();
+        let failure = Uids::new(&root).range(board(2), &config).unwrap_err();
         assert!(failure.message.contains("cannot be understood") && failure.hint.is_some(), "{failure}");
     }
 }

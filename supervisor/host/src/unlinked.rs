@@ -1,5 +1,5 @@
-//! Looks at paths that callers name, without following a symbolic link in any part: a link leads to a place that the
-//! caller may have no right to ask about.
+//! Examines paths that callers name, without following symbolic links: the caller may have no right to learn about the
+//! target of a link.
 
 use std::io;
 use std::path::Path;
@@ -7,22 +7,23 @@ use std::path::Path;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, Stat, fstat, openat2};
 use rustix::io::Errno;
 
-/// Returns the status of a file. The last part of the path may be a link, which is then itself reported.
+/// Returns the status of a file. If the last part of the path is a symbolic link, returns the status of the link
+/// itself.
 ///
 /// # Errors
-/// The file is missing, or a part above the last one is a link ([`is_linked`]).
+/// Fails if the file is missing, or if another part of the path is a symbolic link ([`is_linked`]).
 pub fn status(path: &Path) -> io::Result<Stat> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     Ok(fstat(openat2(CWD, path, flags, Mode::empty(), resolve)?)?)
 }
 
-/// True if [`status`] failed because the path leads through a link.
+/// Returns true if [`status`] failed because the path leads through a symbolic link (ELOOP).
 pub fn is_linked(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
 }
 
-/// True if the file exists. False for a path that leads through a link.
+/// Returns true if the file exists, and its path leads through no symbolic link.
 pub fn exists(path: &Path) -> bool {
     status(path).is_ok()
 }

@@ -1,4 +1,4 @@
-//! Reads the resource use of a run's processes from procfs. For display only, never as proof of life.
+//! Reads the resource use of a run's processes from procfs, for display only. It never counts as proof that a run lives.
 
 use std::cell::OnceCell;
 use std::cmp::Reverse;
@@ -19,21 +19,21 @@ pub struct Usage {
     pub processes: usize,
 }
 
-/// Limit on a displayed command line, in characters: a worker controls its own.
+/// Limit on a displayed command line, in characters. A worker can make its command line as long as it likes.
 const LONGEST_COMMAND: usize = 512;
 
 /// Processes of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tree {
-    /// First processes, each before its children.
-    pub processes: Vec<Seen>,
+    /// The first processes, each before its children.
+    pub processes: Vec<ProcessEntry>,
     /// Number of omitted processes.
     pub more: usize,
 }
 
 /// A process as procfs shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct ProcessEntry {
     pub pid: i32,
     /// Number of ancestors within the run.
     pub depth: usize,
@@ -50,7 +50,7 @@ pub struct Seen {
 pub struct Sampler {
     tick_us: u64,
     page: u64,
-    /// Children of each process; read once, and only if a run has no cgroup.
+    /// Children of each process of the host; read once, and only if a run has no cgroup.
     children: OnceCell<HashMap<i32, Vec<i32>>>,
 }
 
@@ -66,7 +66,8 @@ impl Default for Sampler {
 }
 
 impl Sampler {
-    /// Sums the use of a run's processes: of its cgroup, or else of the worker and its descendants.
+    /// Returns the sum of the use of a run's processes: all of its cgroup, else the worker and its descendants. None if no
+    /// process was found.
     pub fn usage(&self, cgroup: Option<&Path>, worker: Option<i32>) -> Option<Usage> {
         let mut usage = Usage { cpu_us: 0, memory_bytes: 0, processes: 0 };
         for stat in self.pids(cgroup, worker).into_iter().filter_map(stat) {
@@ -79,17 +80,17 @@ impl Sampler {
 
     /// Returns the first `most` processes of a run, each before its children, and the number of the others.
     pub fn tree(&self, cgroup: Option<&Path>, worker: Option<i32>, most: usize) -> Tree {
-        let found: Vec<Stat> = self.pids(cgroup, worker).into_iter().filter_map(stat).collect();
-        let more = found.len().saturating_sub(most);
-        let first = in_order(found).into_iter().take(most);
+        let stats: Vec<Stat> = self.pids(cgroup, worker).into_iter().filter_map(stat).collect();
+        let more = stats.len().saturating_sub(most);
+        let first = in_order(stats).into_iter().take(most);
         Tree { processes: first.map(|(stat, depth)| self.seen(&stat, depth)).collect(), more }
     }
 
-    fn seen(&self, stat: &Stat, depth: usize) -> Seen {
+    fn seen(&self, stat: &Stat, depth: usize) -> ProcessEntry {
         // Kernel threads and ended processes have no command line.
         let command = command_line(stat.pid).unwrap_or_else(|| format!("[{}]", stat.comm));
         let command = command.chars().take(LONGEST_COMMAND).collect();
-        Seen {
+        ProcessEntry {
             pid: stat.pid,
             depth,
             state: stat.state,
@@ -121,22 +122,23 @@ impl Sampler {
             }
             children
         });
-        let mut found = vec![root];
+        let mut pids = vec![root];
         let mut next = 0;
-        while let Some(pid) = found.get(next) {
-            found.extend(children.get(pid).into_iter().flatten());
+        while let Some(pid) = pids.get(next) {
+            pids.extend(children.get(pid).into_iter().flatten());
             next += 1;
         }
-        found
+        pids
     }
 }
 
-/// True if a signal has stopped a process (`proc_pid_stat(5)`).
+/// Returns true if a signal or a debugger has stopped a process (`proc_pid_stat(5)`).
 pub fn is_stopped(pid: i32) -> bool {
     stat(pid).is_some_and(|stat| matches!(stat.state, 'T' | 't'))
 }
 
-/// Orders processes, each before its children, with the number of its ancestors among them.
+/// Sorts processes so that each comes before its children, and siblings by age. Returns each with the number of its
+/// ancestors among them.
 fn in_order(mut found: Vec<Stat>) -> Vec<(Stat, usize)> {
     // Youngest first, because `next` is a stack.
     found.sort_by_key(|stat| Reverse(stat.starttime));

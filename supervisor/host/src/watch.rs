@@ -1,4 +1,5 @@
-//! Watches processes with pidfds: the kernel reports their end, and a signal never reaches a reused pid.
+//! Watches processes with pidfds. The kernel reports the end of such a process, and a signal never reaches another process
+//! that got its pid.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,18 +10,18 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use shim::rundir::{ProcessIdentity, ProcessStat};
 use tokio::io::unix::AsyncFd;
 
-/// A watched process.
+/// Watched process.
 ///
-/// Its descriptor is closed once its end was seen, even while others hold references. This frees a descriptor for
-/// settling the end of the run when descriptors are scarce.
+/// Its descriptor is closed once its end was seen, even while other references to it exist. When descriptors are scarce, this
+/// frees one for recording the end of the run.
 #[derive(Debug)]
 pub struct Watched {
     handle: Mutex<Option<Arc<AsyncFd<OwnedFd>>>>,
 }
 
 impl Watched {
-    /// Watches a process. The caller ensures that the pid is the intended process: an unreaped child of its own, or a
-    /// process that it checks afterwards with [`Watched::is`].
+    /// Watches a process. The caller ensures that the pid belongs to the intended process: the process is an unreaped child
+    /// of the caller, or the caller checks it afterwards with [`Watched::is`].
     pub fn open(pid: i32) -> std::io::Result<Self> {
         let pid = Pid::from_raw(pid).ok_or(std::io::ErrorKind::InvalidInput)?;
         let fd = pidfd_open(pid, PidfdFlags::NONBLOCK)?;
@@ -35,7 +36,7 @@ impl Watched {
         Ok(())
     }
 
-    /// True if this is the described process and its end was not seen.
+    /// Returns true if this is the described process and its end was not seen.
     ///
     /// # Errors
     /// The identity cannot be determined at present.
@@ -48,7 +49,7 @@ impl Watched {
         self.handle().map_or(Ok(()), |handle| self::signal(handle.get_ref(), signal))
     }
 
-    /// Sends TERM, then CONT: a stopped process does not handle TERM before it continues.
+    /// Sends SIGTERM, then SIGCONT, because a stopped process handles SIGTERM only after it continues.
     pub fn ask_to_end(&self) -> std::io::Result<()> {
         self.signal(Signal::TERM).and_then(|()| self.signal(Signal::CONT))
     }
@@ -82,16 +83,16 @@ pub fn find(process: &ProcessIdentity) -> std::io::Result<Option<OwnedFd>> {
     Ok(is_process(&handle, process)?.then_some(handle))
 }
 
-/// True if the process of a handle is the described process of the same boot. The inode in pidfs is unique within a
-/// boot. On an older kernel the start time decides, which differs for a reader in another time namespace.
+/// Returns true if a handle refers to the described process of the same boot. The inode in pidfs is unique within a boot. On
+/// a kernel without pidfs, the start time is compared, which a reader in another time namespace sees differently.
 fn is_process(handle: impl AsFd, process: &ProcessIdentity) -> std::io::Result<bool> {
     match process.pidfs_inode {
         Some(inode) => Ok(rustix::fs::fstat(handle)?.st_ino == inode),
-        None => has_begun_at(ProcessStat::of(process.pid), process.start_ticks),
+        None => has_begun_at(ProcessStat::of_process(process.pid), process.start_ticks),
     }
 }
 
-/// True if a process exists and has this start time.
+/// Returns true if a process exists and has this start time.
 fn has_begun_at(stat: std::io::Result<ProcessStat>, start_ticks: u64) -> std::io::Result<bool> {
     match stat {
         Ok(stat) => Ok(stat.start_ticks == start_ticks),
@@ -102,7 +103,7 @@ fn has_begun_at(stat: std::io::Result<ProcessStat>, start_ticks: u64) -> std::io
     }
 }
 
-/// Waits for the end of a process. False if it did not end in time. Blocking.
+/// Waits for the end of a process. Returns false if it did not end in time. Blocks. A signal restarts the wait.
 pub fn ends_within(process: impl AsFd, limit: Duration) -> std::io::Result<bool> {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
     let timeout = PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX);
@@ -154,7 +155,7 @@ mod tests {
     #[test]
     fn a_process_is_found_by_its_start_time_where_nothing_better_is_known() {
         let pid = std::process::id().cast_signed();
-        let start_ticks = ProcessStat::of(pid).unwrap().start_ticks;
+        let start_ticks = ProcessStat::of_process(pid).unwrap().start_ticks;
         let found =
             |start_ticks| find(&ProcessIdentity { pid, start_ticks, pidfs_inode: None }).unwrap().is_some();
         assert!(found(start_ticks) && !found(start_ticks + 1));

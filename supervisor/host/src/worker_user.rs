@@ -1,7 +1,7 @@
-//! User and group of a process that works in the files of an owner.
+//! Chooses the user and group of a process that works in the files of an owner.
 //!
-//! The group is the primary group of the owner's account. The group of a directory is no property of its owner: a
-//! directory made in a set-group-ID directory has the parent's group, of which its owner need not be a member.
+//! The group is the primary group of the owner's account. The group of the directory would be wrong: a directory that is made
+//! in a set-group-ID directory gets the group of that directory, and its owner need not be a member of this group.
 //!
 //! See decision 0249.
 
@@ -9,9 +9,9 @@ use nix::errno::Errno;
 use nix::unistd::Uid;
 use policies::Identity;
 
-use super::account::{group_names, look_up};
+use super::unix_user::{group_names, look_up};
 
-/// Groups of common distributions whose members can become root, read what root alone may read, or read the mail, the
+/// Groups of common distributions whose members can become root, read files that only root may read, or read the mail, the
 /// input or the journals of all users.
 const POWERFUL: [&str; 29] = [
     "adm",
@@ -48,7 +48,7 @@ const POWERFUL: [&str; 29] = [
 /// Group without members and files on every host (`nogroup`, the overflow gid of the kernel).
 const NO_GROUP: u32 = 65_534;
 
-/// Reason why no worker runs as the owner of some files.
+/// Reason why no worker runs as the owner of certain files.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     #[error("belongs to root, and no worker runs as root")]
@@ -73,7 +73,7 @@ impl Unfit {
         }
     }
 
-    /// True if another try may succeed without a change by a person.
+    /// Returns true if another try may succeed without a change by a person.
     pub fn is_momentary(&self) -> bool {
         matches!(self, Self::Unknown { .. })
     }
@@ -81,30 +81,30 @@ impl Unfit {
 
 /// Owner of files, as far as the host knows the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum FileOwner {
     /// The user has an account: its uid and its primary group.
     Listed(Identity),
     /// The uid has no account, so the host knows no group for it.
     Unlisted(u32),
 }
 
-impl Standing {
-    /// Looks an owner up. Blocking: the user database may be a slow network service.
+impl FileOwner {
+    /// Looks up an owner in the user database. Blocks: the database may be a slow network service.
     ///
     /// # Errors
-    /// Root, a user with a powerful primary group, and a user database that does not answer.
-    pub fn of(uid: u32) -> Result<Self, Unfit> {
+    /// The owner is root or has a powerful primary group, or the user database does not respond.
+    pub fn look_up(uid: u32) -> Result<Self, Unfit> {
         if uid == 0 {
             return Err(Unfit::Root);
         }
         let unknown = |errno| Unfit::Unknown { uid, errno };
         let Some(user) = look_up(Uid::from_raw(uid)).map_err(unknown)? else {
-            return Ok(Standing::Unlisted(uid));
+            return Ok(FileOwner::Unlisted(uid));
         };
         let names = group_names(user.gid).map_err(unknown)?;
         match power(user.gid, &names) {
             Some(group) => Err(Unfit::Powerful { user: user.name, group }),
-            None => Ok(Standing::Listed(Identity { uid, gid: user.gid })),
+            None => Ok(FileOwner::Listed(Identity { uid, gid: user.gid })),
         }
     }
 
@@ -115,26 +115,26 @@ impl Standing {
     /// Failure of `own_gid`.
     pub fn worker<E>(self, own_gid: impl FnOnce() -> Result<u32, E>) -> Result<Identity, E> {
         match self {
-            Standing::Listed(identity) => Ok(identity),
-            Standing::Unlisted(uid) => own_gid().map(|gid| Identity { uid, gid }),
+            FileOwner::Listed(identity) => Ok(identity),
+            FileOwner::Unlisted(uid) => own_gid().map(|gid| Identity { uid, gid }),
         }
     }
 }
 
-/// Returns the user and group of a job process in the files of an owner other than root. A job runs no program of the
-/// owner's, so it gets no group where a worker would be refused.
+/// Returns the user and group of a job process in the files of an owner other than root. If a worker would be refused, the
+/// job process gets a group without rights, because a job executes no program of the owner.
 pub fn job_user(uid: u32) -> Identity {
-    match Standing::of(uid) {
-        Ok(Standing::Listed(identity)) => identity,
-        // Workers with a uid of the supervisor's have a group of the same number.
-        Ok(Standing::Unlisted(_)) if matches!(group_names(uid).as_deref(), Ok([])) => {
+    match FileOwner::look_up(uid) {
+        Ok(FileOwner::Listed(identity)) => identity,
+        // Workers with a uid from the supervisor's range have the gid of the same number.
+        Ok(FileOwner::Unlisted(_)) if matches!(group_names(uid).as_deref(), Ok([])) => {
             Identity { uid, gid: uid }
         }
-        Ok(Standing::Unlisted(_)) | Err(_) => Identity { uid, gid: NO_GROUP },
+        Ok(FileOwner::Unlisted(_)) | Err(_) => Identity { uid, gid: NO_GROUP },
     }
 }
 
-/// Returns the name under which a group has power over the host, if it has any.
+/// Returns the name of a group that has power over the host; none if it has no power.
 fn power(gid: u32, names: &[String]) -> Option<String> {
     let powerful = names.iter().find(|name| POWERFUL.contains(&name.as_str())).cloned();
     powerful.or_else(|| (gid == 0).then(|| "root".to_owned()))
@@ -159,12 +159,12 @@ mod tests {
 
     #[test]
     fn an_owner_with_an_account_has_its_primary_group_and_another_a_group_of_the_run() {
-        assert_eq!(Standing::of(0), Err(Unfit::Root));
-        assert_eq!(Standing::of(ACCOUNTLESS), Ok(Standing::Unlisted(ACCOUNTLESS)));
-        let own = |gid| Standing::Unlisted(ACCOUNTLESS).worker(|| Ok::<_, Errno>(gid));
+        assert_eq!(FileOwner::look_up(0), Err(Unfit::Root));
+        assert_eq!(FileOwner::look_up(ACCOUNTLESS), Ok(FileOwner::Unlisted(ACCOUNTLESS)));
+        let own = |gid| FileOwner::Unlisted(ACCOUNTLESS).worker(|| Ok::<_, Errno>(gid));
         assert_eq!(own(7), Ok(Identity { uid: ACCOUNTLESS, gid: 7 }));
         let nobody = User::from_name("nobody").unwrap().unwrap();
-        let listed = Standing::of(nobody.uid.as_raw()).unwrap();
+        let listed = FileOwner::look_up(nobody.uid.as_raw()).unwrap();
         let none = || Err(Errno::EIO);
         assert_eq!(listed.worker(none), Ok(Identity { uid: nobody.uid.as_raw(), gid: nobody.gid.as_raw() }));
     }
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn an_owner_whose_primary_group_has_power_is_refused_by_name() {
         let Some(sys) = User::from_name("sys").ok().flatten() else { return skips::skip("no user sys") };
-        let unfit = Standing::of(sys.uid.as_raw()).unwrap_err();
+        let unfit = FileOwner::look_up(sys.uid.as_raw()).unwrap_err();
         assert_eq!(unfit, Unfit::Powerful { user: "sys".to_owned(), group: "sys".to_owned() });
         assert!(unfit.hint().unwrap().contains("usermod -g <group> sys"));
         assert_eq!(job_user(sys.uid.as_raw()), Identity { uid: sys.uid.as_raw(), gid: NO_GROUP });

@@ -98,18 +98,18 @@ impl Details {
     }
 
     /// Parses details that accompany a board; none if they are invalid.
-    pub fn told(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok().and_then(Self::of_record)
     }
 }
 
 /// Returns the workspace for a kind without a path, on a board with a default directory.
-pub fn workspace(root: &Root, board: &BoardName, said: &str) -> Option<String> {
-    if !matches!(said, "worktree" | "dir") {
+pub fn workspace(root: &Root, board: &BoardName, text: &str) -> Option<String> {
+    if !matches!(text, "worktree" | "dir") {
         return None;
     }
     let details = Details::read(&root.boards().join(board.as_str()));
-    details.default_workdir.map(|dir| format!("{said}:{}", dir.display()))
+    details.default_workdir.map(|dir| format!("{text}:{}", dir.display()))
 }
 
 #[cfg(test)]
@@ -120,9 +120,9 @@ mod tests {
     fn a_request_with_an_unknown_field_is_refused_and_a_record_of_a_later_release_is_read() {
         let text = r#"{"name": "Ours", "color": null, "later": 1}"#;
         assert!(serde_json::from_str::<Details>(text).is_err());
-        let told = Details::told(text).unwrap();
-        assert_eq!((told.name.as_deref(), told.colour), (Some("Ours"), None));
-        assert!(Details::told("{\"name\": 7}").is_none());
+        let parsed = Details::parse(text).unwrap();
+        assert_eq!((parsed.name.as_deref(), parsed.colour), (Some("Ours"), None));
+        assert!(Details::parse("{\"name\": 7}").is_none());
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(FILE), text).unwrap();
         assert_eq!(Details::read(dir.path()).name.as_deref(), Some("Ours"));

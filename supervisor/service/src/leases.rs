@@ -34,7 +34,7 @@ impl ExternalLeases {
         }
     }
 
-    /// True if this process has the lease of a claim.
+    /// Returns true if this process has the lease of a claim.
     pub fn owns(&self, run: RunId) -> bool {
         let owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
         owned.as_ref().and_then(|owned| owned.get(&run)).is_some_and(Option::is_some)

@@ -1,13 +1,13 @@
 //! The open boards of one root, on which every verb works, in the daemon and offline alike.
 
 mod automation;
-mod beside;
 pub mod details;
-pub mod keyboards;
+mod extras;
+mod integrity;
+mod jobs;
 pub mod leases;
-mod looks;
-mod out;
-mod wholeness;
+pub mod terminal_owner;
+mod unavailable;
 mod writing;
 
 use std::any::Any;
@@ -18,24 +18,24 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kernel::{
-    Blobs, BoardId, BoardName, Extent, Readers, SharedQuotas, Sweep, Swept, SystemClock, SystemEntropy,
+    Blobs, BoardId, BoardName, Readers, SharedQuotas, Sweep, SweepScope, Swept, SystemClock, SystemEntropy,
     Tenant, Writer, WriterOptions,
 };
 use tokio::sync::{Notify, watch};
 use tokio_util::task::TaskTracker;
 use workspace::WorkspaceSpec;
 
-pub use self::beside::BRIDGE;
-use self::keyboards::Keyboards;
+pub use self::extras::BRIDGE;
+use self::jobs::Jobs;
 use self::leases::ExternalLeases;
-use self::looks::Looks;
+use self::terminal_owner::TerminalOwners;
 pub use self::writing::stopped;
 use base::failpoint;
 use base::failure::Failure;
 use base::paths::{Root, make_dir};
 use host::examine::examine_host;
 use host::uids::Uids;
-use setup::automation::chat::Desk;
+use setup::automation::chat::ChatsState;
 use setup::automation::plugins::Plugins;
 use setup::automation::schedules::Schedules;
 use setup::browsers::Browsers;
@@ -44,7 +44,7 @@ use setup::config::definitions::Defect;
 use setup::roster::Roster;
 
 /// Notifications from boards to their daemon. Code with other requests to the daemon finds it by its own type
-/// (`daemon::OwnerLink::of`), so that boards need not know them.
+/// (`daemon::OwnerLink::from_service`), so that boards need not know them.
 pub trait Listener: Any + Debug + Send + Sync {
     /// Called after a commit that changed a board. Must not wait.
     fn board_changed(&self, board: &BoardName);
@@ -72,7 +72,7 @@ pub struct BoardHandle {
     readers: Readers,
     blobs: Blobs,
     external_leases: ExternalLeases,
-    keyboards: Keyboards,
+    terminal_owners: TerminalOwners,
     changed: watch::Sender<i64>,
     commits: Arc<AtomicU64>,
     closing: AtomicBool,
@@ -82,7 +82,7 @@ pub struct BoardHandle {
 }
 
 impl BoardHandle {
-    /// True if the board is being removed, so that waiting for changes is pointless.
+    /// Returns true if the board is being removed, so that waiting for changes is pointless.
     pub fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
     }
@@ -117,8 +117,8 @@ impl BoardHandle {
     }
 
     /// Returns the terminal owners of its runs.
-    pub fn keyboards(&self) -> &Keyboards {
-        &self.keyboards
+    pub fn terminal_owners(&self) -> &TerminalOwners {
+        &self.terminal_owners
     }
 
     /// Returns the contents of its attachments.
@@ -127,7 +127,7 @@ impl BoardHandle {
     }
 
     /// Finds contents of attachments that no task refers to; uploads in progress are excluded. Blocking.
-    pub fn sweep_blobs(&self, extent: &Extent, sweep: Sweep) -> Result<Swept, Failure> {
+    pub fn sweep_blobs(&self, extent: &SweepScope, sweep: Sweep) -> Result<Swept, Failure> {
         let named = || self.readers.with(|view| view.attached(extent));
         self.blobs.sweep(extent, sweep, named).map_err(Failure::from)
     }
@@ -160,18 +160,18 @@ pub struct Service {
     opening: Mutex<()>,
     refused: Mutex<BTreeMap<BoardName, Failure>>,
     /// Boards that are temporarily unavailable.
-    out: Mutex<BTreeSet<BoardName>>,
+    unavailable: Mutex<BTreeSet<BoardName>>,
     /// Started verbs, which run to their ends even if their callers have gone.
-    begun: TaskTracker,
-    looks: Looks,
-    diffs: Looks<Option<Tenant>>,
-    chats: Desk,
+    started_verbs: TaskTracker,
+    jobs: Jobs,
+    diffs: Jobs<Option<Tenant>>,
+    chats: ChatsState,
     browsers: Browsers,
     bridge_trouble: Mutex<Option<String>>,
     /// Problems of channels and plugins, by board.
-    silent: Mutex<BTreeMap<BoardName, Vec<String>>>,
+    delivery_problems: Mutex<BTreeMap<BoardName, Vec<String>>>,
     mail: Arc<Notify>,
-    resting: Mutex<BTreeMap<String, kernel::Timestamp>>,
+    paused_channels: Mutex<BTreeMap<String, kernel::Timestamp>>,
     news: Arc<Notify>,
 }
 
@@ -180,7 +180,7 @@ impl Service {
     pub fn new(root: Root, config: Config, mode: Mode) -> Self {
         let quotas = SharedQuotas::new(config.quotas());
         Service {
-            uids: Uids::of(&root),
+            uids: Uids::new(&root),
             browsers: Browsers::new(&root),
             root,
             quotas,
@@ -193,15 +193,15 @@ impl Service {
             boards: Mutex::default(),
             opening: Mutex::default(),
             refused: Mutex::default(),
-            out: Mutex::default(),
-            begun: TaskTracker::new(),
-            looks: Looks::default(),
-            diffs: Looks::default(),
-            chats: Desk::default(),
+            unavailable: Mutex::default(),
+            started_verbs: TaskTracker::new(),
+            jobs: Jobs::default(),
+            diffs: Jobs::default(),
+            chats: ChatsState::default(),
             bridge_trouble: Mutex::default(),
-            silent: Mutex::default(),
+            delivery_problems: Mutex::default(),
             mail: Arc::default(),
-            resting: Mutex::default(),
+            paused_channels: Mutex::default(),
             news: Arc::default(),
         }
     }
@@ -324,11 +324,11 @@ impl Service {
     /// Closes every open board and marks it as closed, so that the next daemon may serve it at once. Blocking.
     pub fn close(&self) {
         for board in self.served() {
-            board.keyboards().drain().into_iter().for_each(|(run, held)| board.record_typed(run, held));
+            board.terminal_owners().drain().into_iter().for_each(|(run, held)| board.record_typed(run, held));
             let Ok(writer) = board.writer() else { continue };
             writer.close();
             if board.readers().require_present().is_ok() {
-                wholeness::leave(board.name(), &self.root.board(board.name()));
+                integrity::leave(board.name(), &self.root.board(board.name()));
             }
         }
     }
@@ -338,7 +338,7 @@ impl Service {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// True if any board is not served.
+    /// Returns true if any board is not served.
     pub fn refuses_any(&self) -> bool {
         !self.refused.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
@@ -408,7 +408,7 @@ impl Service {
         let early = Readers::open(&path, clock.clone()).ok();
         let id = kernel::ensure_board(&path, name, clock.as_ref(), &SystemEntropy)?;
         if let Some(daemon) = self.daemon() {
-            wholeness::check(name, &path, daemon)?;
+            integrity::check(name, &path, daemon)?;
         }
         let changed = watch::Sender::new(0);
         let commits = Arc::new(AtomicU64::new(0));
@@ -447,10 +447,10 @@ impl Service {
             Some(early) => early,
             None => Readers::open(&path, clock)?,
         };
-        let blobs = Blobs::beside(&path);
+        let blobs = Blobs::of_board(&path);
         let (closing, gone) = (AtomicBool::new(false), watch::Sender::new(()));
-        let (name, external_leases, keyboards) =
-            (name.clone(), ExternalLeases::default(), Keyboards::default());
+        let (name, external_leases, terminal_owners) =
+            (name.clone(), ExternalLeases::default(), TerminalOwners::default());
         Ok(BoardHandle {
             id,
             name,
@@ -458,7 +458,7 @@ impl Service {
             readers,
             blobs,
             external_leases,
-            keyboards,
+            terminal_owners,
             changed,
             commits,
             closing,

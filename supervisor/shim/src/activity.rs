@@ -43,7 +43,7 @@ pub(crate) struct Activity {
 
 impl Activity {
     /// Samples the processes of a tree.
-    pub(crate) fn of(tree: &Tree, heartbeat: Option<SystemTime>, slept_us: u64) -> Self {
+    pub(crate) fn sample(tree: &Tree, heartbeat: Option<SystemTime>, slept_us: u64) -> Self {
         let members = tree.walk(MOST);
         let is_excused = members.is_none() || tree.is_frozen();
         let members = members.unwrap_or_default();
@@ -152,7 +152,7 @@ mod tests {
     fn the_processes_below_this_one_are_looked_at() {
         let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
         let tree = Tree::new(child.id().cast_signed(), None, None);
-        let look = || Activity::of(&tree, None, 0);
+        let look = || Activity::sample(&tree, None, 0);
         let with = look();
         child.kill().unwrap();
         child.wait().unwrap();

@@ -82,12 +82,12 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(parsed) => parsed,
         Err(error) => return without_report(&error),
     };
-    let mut report = match own(report, Side::Write) {
+    let mut report = match own(report, PipeEnd::Write) {
         Ok(report) => report,
         Err(error) => return without_report(&error),
     };
     // A failure before this word is a failure to load. If this write fails, the shim sees the end of the pipe.
-    tell(&mut report, &Word::Begun { begun: VERSION }).ok();
+    report_word(&mut report, &Word::Begun { begun: VERSION }).ok();
     let failed = match confine(&run, &mut report, shim, channel) {
         Ok(relay) => {
             // The end of the pipe means that the command was executed.
@@ -96,7 +96,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         }
         Err(failed) => failed,
     };
-    if tell(&mut report, &Word::Failed(failed.clone())).is_err() {
+    if report_word(&mut report, &Word::Failed(failed.clone())).is_err() {
         writeln!(io::stderr(), "error: confine: {}", failed.error).ok();
     }
     ExitCode::from(NOT_EXECUTED)
@@ -153,7 +153,7 @@ fn confine(
     std::env::set_current_dir(&cwd).map_err(|source| {
         limited(failed(ConfineError::WorkingDirectory { path: cwd.clone(), source }), Holding::All)
     })?;
-    tell(report, &Word::Confined(Box::new(enforced))).map_err(ConfineError::Report).map_err(failed)?;
+    report_word(report, &Word::Confined(Box::new(enforced))).map_err(ConfineError::Report).map_err(failed)?;
 
     let search = env.get("PATH").cloned().unwrap_or_default();
     // exec looks the command up in the new PATH and gives the worker default signal handling.
@@ -180,8 +180,9 @@ fn take_terminal() -> io::Result<()> {
 /// Returns true if a command is a file in the run's own places, so that its failure concerns this run alone.
 fn is_the_runs(command: &Path, around: &policies::Surroundings) -> bool {
     let is_looked_up = command.components().count() == 1 && !command.is_absolute();
-    let own = [&around.workspace, &around.home, &around.tmp];
-    !is_looked_up && (!command.is_absolute() || own.into_iter().any(|place| command.starts_with(place)))
+    let run_directories = [&around.workspace, &around.home, &around.tmp];
+    !is_looked_up
+        && (!command.is_absolute() || run_directories.into_iter().any(|place| command.starts_with(place)))
 }
 
 /// A message of the shim to `confine`.
@@ -208,18 +209,18 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Arguments, Con
 
 /// End of a pipe.
 #[derive(Clone, Copy)]
-enum Side {
+enum PipeEnd {
     Read,
     Write,
 }
 
 /// Opens the inherited descriptor anew, close-on-exec, and closes the inherited copy, so that the command does not get it.
-fn own(descriptor: i32, side: Side) -> Result<File, ConfineError> {
+fn own(descriptor: i32, side: PipeEnd) -> Result<File, ConfineError> {
     let failed = |source| ConfineError::Descriptor(descriptor, source);
     let mut options = OpenOptions::new();
     match side {
-        Side::Read => options.read(true),
-        Side::Write => options.write(true),
+        PipeEnd::Read => options.read(true),
+        PipeEnd::Write => options.write(true),
     };
     let opened = options.open(format!("/proc/self/fd/{descriptor}")).map_err(failed)?;
     nix::unistd::close(descriptor).map_err(|error| failed(error.into()))?;
@@ -227,10 +228,10 @@ fn own(descriptor: i32, side: Side) -> Result<File, ConfineError> {
 }
 
 fn own_ends(letters: i32, receipts: i32) -> Result<Ends, ConfineError> {
-    Ok(Ends { letters: own(letters, Side::Read)?, receipts: own(receipts, Side::Write)? })
+    Ok(Ends { letters: own(letters, PipeEnd::Read)?, receipts: own(receipts, PipeEnd::Write)? })
 }
 
-fn tell(report: &mut File, word: &Word) -> io::Result<()> {
+fn report_word(report: &mut File, word: &Word) -> io::Result<()> {
     let mut line = serde_json::to_vec(word)?;
     line.push(b'\n');
     report.write_all(&line)

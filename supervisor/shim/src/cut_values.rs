@@ -1,36 +1,38 @@
-//! Shortens a long line of an agent's JSON: long values that no reader needs as a whole lose their ends, and the values
-//! beside them stay.
+//! Shortens a long line of an agent's JSON. Long values lose their ends, since no reader needs the whole of them; the other
+//! values of the line stay. The bytes are handled one at a time, so a line of any length costs a bounded amount of memory.
 
-/// Limit on a line, in bytes. An agent's event about its own end is shorter once its long values are cut.
+/// Limit on a line, in bytes. An agent's last event, which reports its end, is shorter once its long values are cut.
 pub(crate) const LINE_BYTES: usize = 1024 * 1024;
 
-/// Length of a string in a longer line, beyond which it is cut. Later readers keep less of a final message and of an
-/// error's text.
+/// Limit on a string in a longer line, in bytes. The readers of the line keep less of a final message and of the text of
+/// an error.
 const STRING_BYTES: usize = 64 * 1024;
 
-/// Length of a string in such a line once half of the limit of the line is used.
+/// Limit on a string after the first half of the line, in bytes.
 const SHORT_STRING_BYTES: usize = 1024;
 
-/// Limits on the bytes of an array or object in a longer line, by its depth; further elements are left out. A deeper container gets
-/// less, so that a large value leaves room for the values beside it. The last limit holds for all greater depths; the outermost
-/// container has none.
+/// Limits on the bytes of an array or object in a longer line, by its depth; elements beyond the limit are left out. The
+/// outermost container has no limit. Deeper containers have smaller limits, so that a large value leaves room for the other
+/// values of its container. The last limit applies to all greater depths.
 const CONTAINER_BYTES: [usize; 4] = [usize::MAX, 512 * 1024, 64 * 1024, 8 * 1024];
 
-/// Depth of arrays and objects whose elements are all left out. Readers of JSON refuse twice as many.
+/// Limit on the depth of arrays and objects; the elements of deeper ones are left out. `serde_json` refuses a depth of 128.
 const DEPTH: usize = 64;
 
 /// Copies a line of JSON, and leaves out the end of each long string, array and object. The copy has a bounded length.
 #[derive(Debug, Default)]
 pub(crate) struct CutValues {
     line: Vec<u8>,
-    /// Bytes of the current string so far; none outside of strings.
+    /// Bytes of the current string so far; none outside of strings, `usize::MAX` once the string is cut.
     string: Option<usize>,
-    /// Bytes of an escape in a string that are still to come. The digits of a code unit do not count.
+    /// Number of bytes that still belong to the current escape: 1 after a backslash, else 0. The four digits after `\u`
+    /// count as ordinary bytes.
     escape: u8,
     /// Positions in the line at which the open arrays and objects begin.
     open: Vec<usize>,
-    /// Number of open arrays and objects in the omitted elements; none if nothing is omitted.
+    /// Number of arrays and objects that are open within the elements being left out; none while elements are kept.
     left_out: Option<usize>,
+    /// True if a byte of the copy was dropped because the line was at its limit.
     is_too_long: bool,
 }
 
@@ -52,6 +54,7 @@ impl CutValues {
     fn take_outside(&mut self, byte: u8) {
         self.string = (byte == b'"').then_some(0);
         let is_full = self.is_full();
+        // The bracket that closes the container ends the omission, so it is kept below. The comma that begins one is not.
         match (byte, &mut self.left_out) {
             (b'[' | b'{', Some(inside)) => *inside += 1,
             (b']' | b'}', Some(0)) => self.left_out = None,
@@ -91,7 +94,8 @@ impl CutValues {
         };
         let is_half = self.line.len() > LINE_BYTES / 2;
         let most = if is_half { SHORT_STRING_BYTES } else { STRING_BYTES };
-        // A string is cut between two characters of UTF-8. A reader replaces a code unit that is cut among its digits.
+        // A string is cut between two characters of UTF-8, and never right after a backslash. A cut among the digits after
+        // `\u` leaves an incomplete escape, which `lenient::read` replaces.
         let is_between = begins && byte & 0xc0 != 0x80;
         if length == usize::MAX || (length >= most && is_between) {
             self.string = Some(usize::MAX);
@@ -112,7 +116,7 @@ impl CutValues {
         }
     }
 
-    /// Returns the copy; none if it is still too long.
+    /// Returns the shortened line; none if it is longer than [`LINE_BYTES`] even so.
     pub(crate) fn line(self) -> Option<Vec<u8>> {
         (!self.is_too_long).then_some(self.line)
     }

@@ -115,7 +115,7 @@ fn shim(mut arguments: impl Iterator<Item = OsString>) -> Result<(), ShimError> 
         Err(failure) => not_begun(failure),
     };
     store(&slot, &record)?;
-    record::poke(&spec, "exit");
+    record::send_event(&spec, "exit");
     Ok(())
 }
 
@@ -192,7 +192,7 @@ fn take_lease(lease: &LeaseSpec) -> Result<Lease, LeaseError> {
 
 fn not_begun(failure: FailedStart) -> ExitRecord {
     let ended_at_wall_us = Some(wall_us());
-    ExitRecord { ended_at_wall_us, ..ExitRecord::of(Cause::SpawnFailed(failure), boottime_us()) }
+    ExitRecord { ended_at_wall_us, ..ExitRecord::with_cause(Cause::SpawnFailed(failure), boottime_us()) }
 }
 
 fn store(slot: &ExitSlot, record: &ExitRecord) -> Result<(), ShimError> {

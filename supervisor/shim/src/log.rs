@@ -27,7 +27,7 @@ pub(crate) struct CappedLog {
     /// Bytes that the file did not take (a full disk) since the last that it took.
     lost: u64,
     /// Bytes that it did not take and that a line in it tells of.
-    told: u64,
+    reported: u64,
     /// All bytes that were written.
     written: u64,
 }
@@ -47,7 +47,7 @@ impl CappedLog {
             .mode(0o600)
             .custom_flags(no_link)
             .open(path)?;
-        Ok(Self { file, cap, at: 0, left_out: 0, lost: 0, told: 0, written: 0 })
+        Ok(Self { file, cap, at: 0, left_out: 0, lost: 0, reported: 0, written: 0 })
     }
 
     /// Adds output. What the file does not take is counted and told when it takes some again.
@@ -60,7 +60,7 @@ impl CappedLog {
                 self.lost += bytes.len() as u64;
                 return;
             }
-            self.told += std::mem::take(&mut self.lost);
+            self.reported += std::mem::take(&mut self.lost);
         }
         self.lost += self.append(bytes);
     }
@@ -72,7 +72,7 @@ impl CappedLog {
 
     /// Returns the parts of the output that the file holds. Lines of our own that are cut out count like the worker's.
     pub(crate) fn record(&self) -> StdoutRecord {
-        let left_out = self.left_out + self.lost + self.told;
+        let left_out = self.left_out + self.lost + self.reported;
         StdoutRecord { written: self.written, left_out: left_out.min(self.written) }
     }
 
@@ -149,7 +149,7 @@ pub fn after_cuts(file: &File, length: u64, cap: u64, offset: u64) -> u64 {
     (offset - (cap - tail - keep)).clamp(tail, length.max(tail))
 }
 
-/// True once the line between head and tail is written.
+/// Returns true once the line between head and tail is written.
 fn has_marker(file: &File, head: u64) -> bool {
     let expected = marker(0);
     let mut found = vec![0; expected.len()];

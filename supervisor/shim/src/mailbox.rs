@@ -30,7 +30,7 @@ pub(crate) struct Mailbox<'a> {
     is_due: bool,
     /// Rest of the previous message that is not in the pipe yet.
     rest: Vec<u8>,
-    heard: Vec<u8>,
+    unparsed: Vec<u8>,
     record: MessagesRecord,
     /// True if the file lacks a part of the record.
     is_unwritten: bool,
@@ -45,7 +45,7 @@ impl<'a> Mailbox<'a> {
             next: 1,
             is_due: true,
             rest: Vec::new(),
-            heard: Vec::new(),
+            unparsed: Vec::new(),
             record: MessagesRecord::default(),
             is_unwritten: false,
         }
@@ -110,12 +110,12 @@ impl<'a> Mailbox<'a> {
         // One buffer at a time: whatever writes faster than this waits, and nothing else does.
         match pipe.read(&mut buffer) {
             Ok(0) => self.receipts = None,
-            Ok(count) => self.heard.extend_from_slice(&buffer[..count]),
+            Ok(count) => self.unparsed.extend_from_slice(&buffer[..count]),
             Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
             Err(_) => self.receipts = None,
         }
-        while let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.heard.drain(..=end).collect();
+        while let Some(end) = self.unparsed.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.unparsed.drain(..=end).collect();
             let Ok(received) = serde_json::from_slice::<Received>(&line) else { continue };
             let known = self.record.receipts.get(&received.number).copied();
             let is_ours = (1..self.next).contains(&received.number);
@@ -124,8 +124,8 @@ impl<'a> Mailbox<'a> {
                 news.push(received);
             }
         }
-        if self.heard.len() > LINE_BYTES {
-            self.heard = Vec::new();
+        if self.unparsed.len() > LINE_BYTES {
+            self.unparsed = Vec::new();
         }
         news
     }
@@ -134,7 +134,7 @@ impl<'a> Mailbox<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rundir::{Letter, Receipt};
+    use crate::rundir::{AgentMessage, Receipt};
 
     struct Ends {
         _place: tempfile::TempDir,
@@ -153,8 +153,8 @@ mod tests {
         (Ends { _place: place, run, letters, receipts }, Channel { letters: to, receipts: from })
     }
 
-    fn letter(number: u32, text: &str) -> Letter {
-        Letter { number, id: format!("id-{number}"), text: text.to_owned() }
+    fn letter(number: u32, text: &str) -> AgentMessage {
+        AgentMessage { number, id: format!("id-{number}"), text: text.to_owned() }
     }
 
     fn read(pipe: &mut PipeReader) -> String {
@@ -183,7 +183,7 @@ mod tests {
         mailbox.attend();
         let text = read(&mut ends.letters);
         let numbers: Vec<u32> =
-            text.lines().map(|line| serde_json::from_str::<Letter>(line).unwrap().number).collect();
+            text.lines().map(|line| serde_json::from_str::<AgentMessage>(line).unwrap().number).collect();
         assert_eq!(numbers, [2, 3]);
     }
 
@@ -202,7 +202,7 @@ mod tests {
             mailbox.attend();
         }
         got.push_str(&read(&mut ends.letters));
-        assert_eq!(serde_json::from_str::<Letter>(&got).unwrap().text, text);
+        assert_eq!(serde_json::from_str::<AgentMessage>(&got).unwrap().text, text);
     }
 
     #[test]
@@ -229,7 +229,7 @@ mod tests {
         ends.receipts.write_all(&vec![b'x'; 60_000]).unwrap();
         for _ in 0..60 {
             mailbox.attend();
-            assert!(mailbox.heard.len() <= LINE_BYTES);
+            assert!(mailbox.unparsed.len() <= LINE_BYTES);
         }
     }
 }

@@ -42,7 +42,7 @@ pub(crate) struct Output {
 
 /// Totals for the exit record.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct OutputTotals {
     pub(crate) stdout_tail: String,
     pub(crate) stderr_tail: String,
     pub(crate) stdout: StdoutRecord,
@@ -81,7 +81,7 @@ impl Output {
     }
 
     /// Copies the rest when nothing of the run lives, and returns the totals.
-    pub(crate) fn finish(&mut self) -> Written {
+    pub(crate) fn finish(&mut self) -> OutputTotals {
         // Only a process outside of the run can still write here; its flood is not waited for.
         for _ in 0..LAST_BYTES / COPY_BYTES {
             if !self.copy_stdout() {
@@ -95,7 +95,7 @@ impl Output {
         }
         self.files.log.finish();
         self.files.stdout.finish();
-        Written {
+        OutputTotals {
             stdout_tail: self.stdout.tail.text(),
             stderr_tail: self.stderr.tail.text(),
             stdout: self.files.stdout.record(),

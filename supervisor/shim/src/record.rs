@@ -23,7 +23,7 @@ const BLOCK_BYTES: u64 = 512;
 const IO_ACCOUNTING: &str = "/proc/self/io";
 
 /// Time that a busy daemon is waited for: it learns of the record at the run's end, if not now.
-const POKE: Duration = Duration::from_millis(200);
+const SEND_LIMIT: Duration = Duration::from_millis(200);
 
 /// Reasons why the `pid` record could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +40,7 @@ pub(crate) enum PidError {
 }
 
 #[derive(Serialize)]
-struct Poke<'a> {
+struct ShimEvent<'a> {
     board: &'a str,
     run: i64,
     what: &'a str,
@@ -60,13 +60,13 @@ pub(crate) fn write_pid(run: &RunDir, spec: &ShimSpec, init: Option<&Init>) -> R
 }
 
 /// Tells the daemon that a record of this run is new. A daemon that is not there finds the record later.
-pub(crate) fn poke(spec: &ShimSpec, what: &str) {
+pub(crate) fn send_event(spec: &ShimSpec, what: &str) {
     let send = || -> io::Result<()> {
         let socket = UnixDatagram::unbound()?;
         // The queue of a socket is short (net.unix.max_dgram_qlen), and many runs may start at once.
-        socket.set_write_timeout(Some(POKE))?;
-        let poke = Poke { board: &spec.board, run: spec.run, what };
-        socket.send_to(&serde_json::to_vec(&poke)?, &spec.poke)?;
+        socket.set_write_timeout(Some(SEND_LIMIT))?;
+        let event = ShimEvent { board: &spec.board, run: spec.run, what };
+        socket.send_to(&serde_json::to_vec(&event)?, &spec.event_socket)?;
         Ok(())
     };
     send().ok();
@@ -109,8 +109,12 @@ pub(crate) fn usage() -> Usage {
 /// The memory of the largest child; 0 where that may be the memory of this program itself, which the kernel counts for a child until it
 /// executes another one (`getrusage(2)`).
 fn largest(of_children: i64) -> u64 {
-    let own = getrusage(UsageWho::RUSAGE_SELF).map_or(0, |usage| usage.max_rss());
-    if of_children > own.saturating_add(own / 2) { u64::try_from(of_children).unwrap_or(0) } else { 0 }
+    let of_shim = getrusage(UsageWho::RUSAGE_SELF).map_or(0, |usage| usage.max_rss());
+    if of_children > of_shim.saturating_add(of_shim / 2) {
+        u64::try_from(of_children).unwrap_or(0)
+    } else {
+        0
+    }
 }
 
 /// Returns the processor time of all children that were waited for, with their own, in microseconds.

@@ -1,6 +1,6 @@
-//! Messages of `confine` to the shim through its pipe, one JSON value a line, and their reader.
+//! Messages of `confine` to the shim through a pipe, one JSON value per line, and their reader.
 //!
-//! The pipe's write end is close-on-exec: end of file after `Confined` means that the command was exec'ed.
+//! The write end of the pipe is close-on-exec, so the end of file after `Confined` means that the command was executed.
 
 use std::io::{self, PipeReader, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,30 +9,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::rundir::{FailedStart, Step};
 
-/// Limit on a report, in bytes. No report is as long; the output of a broken `confine` beyond it is ignored.
+/// Limit on the bytes that are kept. All reports are shorter; further output of a broken `confine` is ignored.
 const MOST_BYTES: usize = 256 * 1024;
-/// A line on the pipe.
+/// Line on the pipe.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Word {
-    /// `confine` has been loaded, and another word follows.
+    /// `confine` was loaded and has begun. Another line follows.
     Begun {
-        /// Version of the words that follow.
+        /// Version of the following lines.
         begun: u32,
     },
-    /// A step failed, and no word follows.
+    /// A step failed. No line follows.
     Failed(FailedStart),
-    /// All restrictions are applied, and the command is exec'ed next.
+    /// All restrictions are applied, and the command is executed next.
     Confined(Box<policies::Report>),
 }
 
 /// Outcome of the start of the command.
 #[derive(Debug)]
 pub(crate) enum Start {
-    /// The command was exec'ed.
+    /// The command was executed.
     Executed(Box<policies::Report>),
     Failed(FailedStart),
-    /// `confine` has begun, and ended without another word.
+    /// `confine` has begun, and has ended without another line.
     Silent,
     /// `confine` has never begun, because the host could not load it.
     NotLoaded,
@@ -46,12 +46,12 @@ pub(crate) struct ReportPipe {
 }
 
 impl ReportPipe {
-    /// Reads from `pipe`, which has to be non-blocking.
+    /// Makes the reader of a pipe, which must be non-blocking.
     pub(crate) fn new(pipe: PipeReader) -> Self {
         Self { pipe: Some(pipe), bytes: Vec::new() }
     }
 
-    /// Reads available lines; returns the outcome of the start once the pipe is closed, and none before and after that.
+    /// Reads the available lines. Returns the outcome of the start, once, when the pipe is closed; none at any other time.
     pub(crate) fn read(&mut self) -> Option<Start> {
         let pipe = self.pipe.as_mut()?;
         let mut buffer = [0; 4096];
@@ -98,10 +98,12 @@ mod tests {
     fn a_failure_after_the_report_is_what_counts() {
         let failed = FailedStart::new(Step::Exec, &io::Error::other("no such file"));
         let line = serde_json::to_vec(&Word::Failed(failed.clone())).unwrap();
-        assert!(matches!(understand(&line), Start::Failed(told) if told == failed));
+        assert!(matches!(understand(&line), Start::Failed(failed_start) if failed_start == failed));
         assert!(matches!(understand(b""), Start::NotLoaded));
         let begun = serde_json::to_vec(&Word::Begun { begun: 1 }).unwrap();
         assert!(matches!(understand(&begun), Start::Silent));
-        assert!(matches!(understand(b"{\"st"), Start::Failed(told) if told.step == Step::Report));
+        assert!(
+            matches!(understand(b"{\"st"), Start::Failed(failed_start) if failed_start.step == Step::Report)
+        );
     }
 }

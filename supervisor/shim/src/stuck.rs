@@ -17,11 +17,13 @@ pub struct Stuck<Id> {
 impl<Id: Ord> Stuck<Id> {
     /// Adds a sample of the processes left at `now_us`, in microseconds of `CLOCK_BOOTTIME`. Returns true if all processes that
     /// were left ten seconds or longer ago are left still. Processes that came in between do not count.
-    pub fn looked(&mut self, now_us: u64, left: BTreeSet<Id>) -> bool {
+    pub fn check(&mut self, now_us: u64, remaining: BTreeSet<Id>) -> bool {
         match &self.since {
-            Some((since, before)) if before.is_subset(&left) => now_us.saturating_sub(*since) >= STUCK_US,
+            Some((since, before)) if before.is_subset(&remaining) => {
+                now_us.saturating_sub(*since) >= STUCK_US
+            }
             Some(_) | None => {
-                self.since = Some((now_us, left));
+                self.since = Some((now_us, remaining));
                 false
             }
         }
@@ -35,7 +37,7 @@ mod tests {
     fn stuck(looks: &[(u64, &[i32])]) -> Vec<bool> {
         let mut stuck = Stuck::default();
         let looked = looks.iter().map(|(second, left)| {
-            stuck.looked(second * 1_000_000, left.iter().copied().collect::<BTreeSet<i32>>())
+            stuck.check(second * 1_000_000, left.iter().copied().collect::<BTreeSet<i32>>())
         });
         looked.collect()
     }

@@ -1,12 +1,14 @@
-//! The last bytes of a stream, for the exit record.
+//! Keeps the last bytes of a stream, for the exit record.
 
-/// Length of the end of a stream that an exit record carries, in bytes.
+/// Number of bytes of the end of a stream that an exit record has.
 const KEPT: usize = 4096;
 
-/// Keeps the last 4096 bytes that went by.
+/// Last bytes of a stream, at least [`KEPT`] of a longer one.
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
+    /// Up to twice [`KEPT`] bytes, so that they are moved seldom.
     bytes: Vec<u8>,
+    /// True if earlier bytes were dropped.
     cut: bool,
 }
 
@@ -22,12 +24,12 @@ impl Tail {
         }
     }
 
-    /// Returns the end of the stream as text, beginning with a whole character.
+    /// Returns the last [`KEPT`] bytes as text, from the first whole character on.
     pub(crate) fn text(&self) -> String {
         let from = self.bytes.len().saturating_sub(KEPT);
         let mut bytes = &self.bytes[from..];
         if self.cut || from > 0 {
-            // A character has at most three continuation bytes.
+            // A cut character leaves at most three continuation bytes (UTF-8).
             let torn = bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
             bytes = &bytes[torn..];
         }

@@ -93,14 +93,14 @@ impl Tree {
     /// Returns true if the worker was among them: without `/proc` nothing is found.
     pub fn terminate(&self) -> bool {
         let mut members = self.members();
-        let found: BTreeSet<_> = members.iter().map(Member::identity).collect();
-        members.extend(self.members().into_iter().filter(|member| !found.contains(&member.identity())));
-        let found = members.iter().any(|member| member.pid == self.worker);
+        let identities: BTreeSet<_> = members.iter().map(Member::identity).collect();
+        members.extend(self.members().into_iter().filter(|member| !identities.contains(&member.identity())));
+        let has_worker = members.iter().any(|member| member.pid == self.worker);
         members.retain(|member| Some(member.pid) != self.relay);
         for signal in [Signal::TERM, Signal::CONT] {
             Self::signal(&members, signal);
         }
-        found
+        has_worker
     }
 
     /// Sends KILL to all; returns how many of them had not been sent it before.
@@ -109,10 +109,10 @@ impl Tree {
     /// cgroup the kernel ends all that is in it at once, beside the walk, which also reaches a worker that has not
     /// joined it yet.
     pub fn kill(&mut self) -> u32 {
-        let mut found = BTreeSet::new();
+        let mut signalled = BTreeSet::new();
         for _ in 0..STOP_PASSES {
             let fresh: Vec<Member> =
-                self.members().into_iter().filter(|member| found.insert(member.identity())).collect();
+                self.members().into_iter().filter(|member| signalled.insert(member.identity())).collect();
             if fresh.is_empty() {
                 break;
             }
@@ -123,14 +123,14 @@ impl Tree {
             fs::write(work.join("cgroup.kill"), "1").ok();
         }
         let members = self.members();
-        found.extend(members.iter().map(Member::identity));
+        signalled.extend(members.iter().map(Member::identity));
         if let Some(init) = self.init.as_ref().and_then(Init::pid) {
             // Not reaped yet, so the number is its own. The kernel kills all that is in its namespace with it.
             kill_process(init, Signal::KILL).ok();
         }
         Self::signal(&members, Signal::KILL);
         let before = self.killed.len();
-        self.killed.append(&mut found);
+        self.killed.append(&mut signalled);
         u32::try_from(self.killed.len() - before).unwrap_or(u32::MAX)
     }
 
@@ -213,13 +213,13 @@ impl Tree {
         let mut members = Vec::new();
         let mut known = BTreeSet::from([self.me]);
         let mut queue: Vec<i32> =
-            Process::new(self.me).map_or_else(|_| Some(Vec::new()), |me| source.of(&me))?;
+            Process::new(self.me).map_or_else(|_| Some(Vec::new()), |me| source.children_of(&me))?;
         while let Some(pid) = queue.pop() {
             let Ok((process, member, parent)) = look(pid) else { continue };
             if !known.contains(&parent) || !known.insert(pid) {
                 continue;
             }
-            queue.extend(source.of(&process)?);
+            queue.extend(source.children_of(&process)?);
             let is_init = self.init.as_ref().is_some_and(|init| init.identity.pid == pid);
             // It is the shim's own, and ends when all others have been told to.
             if !is_init && !member.is_over {
@@ -289,7 +289,7 @@ impl Children {
     }
 
     /// The children of a process; none if that would be one thread too many.
-    fn of(&mut self, process: &Process) -> Option<Vec<i32>> {
+    fn children_of(&mut self, process: &Process) -> Option<Vec<i32>> {
         match self {
             Self::Listed(left) => {
                 let mut children = Vec::new();
@@ -300,8 +300,8 @@ impl Children {
                 Some(children)
             }
             Self::Scanned(pairs) => {
-                let own = pairs.iter().filter(|(parent, _)| *parent == process.pid);
-                Some(own.map(|(_, child)| *child).collect())
+                let children = pairs.iter().filter(|(parent, _)| *parent == process.pid);
+                Some(children.map(|(_, child)| *child).collect())
             }
         }
     }

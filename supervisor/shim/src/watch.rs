@@ -1,4 +1,7 @@
-//! The shim's one loop: signals, output, report and timer, from the worker's start until nothing of it is left.
+//! Event loop of the shim, from the start of the worker until none of its processes is left.
+//!
+//! One thread waits with poll(2) for signals, output, the report of `confine`, messages, typed input and a timer. After
+//! each wake-up it looks at every source, so an event that comes between two looks is handled in the next round.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 
@@ -11,7 +14,7 @@ use crate::console::Console;
 use crate::deadline::{Ending, Escalation};
 use crate::init::Init;
 use crate::mailbox::Mailbox;
-use crate::output::{Files, Output, Written};
+use crate::output::{Files, Output, OutputTotals};
 use crate::record;
 use crate::report::{ReportPipe, Start};
 use crate::rundir::{
@@ -25,21 +28,24 @@ use crate::timer::Alarm;
 use crate::tree::{Member, Tree};
 use crate::worker::Worker;
 
-/// Between two KILL rounds, from the first time to the longest. A process that a round missed makes no event.
+/// Shortest and longest pause between two KILL rounds, in microseconds; each pause is twice the one before. Rounds are
+/// timed because no event announces a process that a round has missed.
 const ROUND_US: (u64, u64) = (2_000, 1_000_000);
 
-/// KILL rounds that go on until nothing is left.
+/// Timing of the KILL rounds, which go on until no process is left.
 #[derive(Debug)]
 struct KillRounds {
+    /// Time of the next round, in microseconds of `CLOCK_BOOTTIME`.
     next_at: u64,
+    /// Pause after that round, in microseconds.
     pause: u64,
-    /// Watches the processes left for ends, each by its pid and the time of its start.
+    /// Detects that the remaining processes no longer end. Each is identified by its pid and its start time.
     stuck: Stuck<(i32, u64)>,
-    /// The last record of unkillable processes.
+    /// Latest stored record of unkillable processes.
     left: Option<UnkillableRecord>,
 }
 
-/// The state of a run that has begun.
+/// State of a run whose worker has been spawned.
 #[derive(Debug)]
 pub(crate) struct Watch<'a> {
     run: &'a RunDir,
@@ -53,21 +59,24 @@ pub(crate) struct Watch<'a> {
     ending: Ending,
     rounds: Option<KillRounds>,
     failure: Option<FailedStart>,
-    /// Whom it concerns if `confine` ends without a word; nothing of the worker's own has run then.
+    /// Runs that are affected if `confine` ends without a report. The command of the worker has not run then.
     silent: Concern,
+    /// Time of the report that the command was executed, in microseconds of `CLOCK_BOOTTIME`.
     started_at: Option<u64>,
+    /// Wait status of the worker, once it has ended.
     ended: Option<WaitStatus>,
+    /// Number of processes that were killed after the end of the worker.
     lingered: u32,
-    /// Has the listening socket of the run's proxy.
+    /// Holder of the listening socket of the run's proxy.
     keeper: Option<Keeper>,
-    /// Passes on messages to the agent.
+    /// Messages on their way to the agent.
     mailbox: Option<Mailbox<'a>>,
-    /// The terminal of the worker, with its typed input.
+    /// Terminal of the worker, with its typed input.
     console: Option<Console>,
 }
 
 impl<'a> Watch<'a> {
-    /// Takes over a worker that was just spawned.
+    /// Begins to watch a worker that was just spawned.
     pub(crate) fn new(
         run: &'a RunDir,
         spec: &'a ShimSpec,
@@ -90,7 +99,7 @@ impl<'a> Watch<'a> {
                 None => Tree::new(worker.identity.pid, init, work),
             },
             worker: worker.identity,
-            // Nothing has been done yet, so all that a first look finds is progress.
+            // The worker has not done anything yet, so any activity in the first sample is progress.
             ending: Ending::new(spec.deadline_us, spec.grace_ms).with_silence(
                 boottime_us(),
                 spec.idle_ms,
@@ -108,14 +117,14 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Keeps the listening socket of the run's proxy too, where it has one.
+    /// Adds the holder of the proxy's listening socket, for a run with a proxy.
     pub(crate) fn keeping(self, keeper: Option<Keeper>) -> Self {
         Self { keeper, ..self }
     }
 
-    /// Sees the run to its end: returns when none of its processes is left.
+    /// Runs the loop until none of the run's processes is left. Returns the exit record.
     pub(crate) fn until_nothing_is_left(mut self) -> ExitRecord {
-        // A request from before the handler was there came without a signal that could be seen.
+        // For a request that was made before the handler was installed, no signal arrives later, so it is read here.
         if self.run.stop_request().is_ok_and(|request| request.is_some()) {
             self.take_stop_request();
         }
@@ -137,11 +146,13 @@ impl<'a> Watch<'a> {
             self.signals.clear_child();
             let reaped = self.tree.reap();
             if let Some(status) = reaped.worker {
-                // The pipe is closed now, so this reads all that confine had to say.
+                // The worker may have reported after the read above. Its end of the pipe is closed now, so this read is
+                // complete.
                 self.take_report();
                 self.ended = Some(status);
                 self.kill_from_now();
             }
+            // A process that does not descend from the shim can still be in the cgroup.
             if reaped.childless && !self.tree.is_populated() {
                 break;
             }
@@ -154,12 +165,12 @@ impl<'a> Watch<'a> {
         self.into_record()
     }
 
-    /// Does all due actions.
+    /// Carries out the steps that are due: the sample of activity, SIGTERM, the begin of the KILL rounds, one round.
     fn act(&mut self) {
         let now = boottime_us();
         if self.ended.is_none() {
             if self.ending.wants_look(now) {
-                self.ending.looked(now, Activity::of(&self.tree, self.run.heartbeat(), slept_us()));
+                self.ending.looked(now, Activity::sample(&self.tree, self.run.heartbeat(), slept_us()));
             }
             match self.ending.due(now) {
                 Some(Escalation::Terminate) => drop(self.tree.terminate()),
@@ -170,6 +181,7 @@ impl<'a> Watch<'a> {
         let Some(rounds) = self.rounds.as_mut().filter(|rounds| rounds.next_at <= now) else { return };
         rounds.next_at = now.saturating_add(rounds.pause);
         rounds.pause = (rounds.pause * 2).min(ROUND_US.1);
+        // Short pauses come first, when most processes are still ending: only later rounds look for stuck ones.
         let is_long = rounds.pause == ROUND_US.1;
         let killed = self.tree.kill();
         if self.ended.is_some() {
@@ -180,25 +192,27 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Records the processes that outlive SIGKILL, and wakes the daemon, where they are stuck and differ from the last record.
+    /// Stores a record of the processes that outlive SIGKILL, and notifies the daemon. Does nothing if some of them
+    /// still end, or if the last record has the same processes.
     fn tell_unkillable(&mut self, now: u64) {
         let members = self.tree.members();
         let Some(rounds) = &mut self.rounds else { return };
-        if !rounds.stuck.looked(now, members.iter().map(Member::identity).collect()) {
+        if !rounds.stuck.check(now, members.iter().map(Member::identity).collect()) {
             return;
         }
-        let record = UnkillableRecord::of(members.into_iter().map(Straggler::from).collect(), now);
+        let record =
+            UnkillableRecord::from_processes(members.into_iter().map(Straggler::from).collect(), now);
         if rounds.left.as_ref().is_some_and(|left| left.is_as(&record)) {
             return;
         }
-        // A full disk has no room for it; the next round tries again.
+        // The write fails on a full disk; the next round tries again.
         if self.run.write_unkillable(&record).is_ok() {
             rounds.left = Some(record);
-            record::poke(self.spec, "unkillable");
+            record::send_event(self.spec, "unkillable");
         }
     }
 
-    /// Passes on messages, and tells the daemon and the log what became of them. False when there was nothing to tell.
+    /// Passes messages to the agent, and reports new receipts to the log and the daemon. Returns true if there were any.
     fn pass_messages(&mut self) -> bool {
         let Some(mailbox) = &mut self.mailbox else { return false };
         if self.signals.take_message() {
@@ -206,22 +220,23 @@ impl<'a> Watch<'a> {
         }
         let news = mailbox.attend();
         for Received { number, receipt } in &news {
-            self.output.note(&format!("message {number} {}", said(*receipt)));
+            self.output.note(&format!("message {number} {}", receipt_name(*receipt)));
         }
         if !news.is_empty() {
-            record::poke(self.spec, "messages");
+            record::send_event(self.spec, "messages");
         }
         !news.is_empty()
     }
 
     fn kill_from_now(&mut self) {
         let now = boottime_us();
-        let (stuck, left) =
+        let (stuck, unkillable) =
             self.rounds.take().map_or_else(Default::default, |rounds| (rounds.stuck, rounds.left));
-        self.rounds = Some(KillRounds { next_at: now, pause: ROUND_US.0, stuck, left });
+        self.rounds = Some(KillRounds { next_at: now, pause: ROUND_US.0, stuck, left: unkillable });
     }
 
-    /// Reads how the run is to be ended. SIGTERM without a request that can be read ends it with the spec's grace.
+    /// Reads the request to stop and schedules its steps. A SIGTERM without a readable request stops the run with the
+    /// grace period of its spec.
     fn take_stop_request(&mut self) {
         let request = self.run.stop_request().ok().flatten().unwrap_or(StopRequest {
             version: VERSION,
@@ -243,25 +258,26 @@ impl<'a> Watch<'a> {
                     started_at_us,
                     report: *report,
                 };
-                // Without it the run goes on; the exit record carries the time as well.
+                // A run whose record could not be written goes on: the exit record has the start time as well.
                 self.run.write_started(&record).ok();
-                record::poke(self.spec, "started");
+                record::send_event(self.spec, "started");
             }
             Some(Start::Failed(failure)) => self.failure = Some(failure),
-            // Its code was read, so what could not be loaded is what it needs beside that: for lack of descriptors or memory.
+            // The kernel has read the program file of `confine`, so its loading has failed for lack of memory or
+            // descriptors of the host.
             Some(Start::NotLoaded) => self.silent = Concern::Host,
             Some(Start::Silent) | None => {}
         }
     }
 
-    /// Waits until something happens or is due.
+    /// Waits until a source has an event or the next step is due.
     fn sleep(&mut self) {
         let next = match (&self.rounds, self.ended.is_none().then(|| self.ending.next_at()).flatten()) {
             (Some(rounds), Some(at)) => Some(rounds.next_at.min(at)),
             (Some(rounds), None) => Some(rounds.next_at),
             (None, at) => at,
         };
-        // A timer that could not be set leaves the loop without its alarm: then it looks every second.
+        // If the timer cannot be set, the loop wakes up every second instead.
         let timeout = if self.alarm.set(next).is_ok() { None } else { Some(ONE_SECOND) };
         let fds = self.signals.fds();
         let output = self.output.fds();
@@ -279,7 +295,7 @@ impl<'a> Watch<'a> {
         let sinks =
             [self.mailbox.as_ref().and_then(Mailbox::sink), self.console.as_ref().and_then(Console::sink)];
         polled.extend(sinks.into_iter().flatten().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)));
-        // EINTR is a signal, whose handler has written to its pipe.
+        // A signal interrupts poll with EINTR; its handler has written to a pipe that the next round reads.
         poll(&mut polled, timeout.as_ref()).ok();
         drop(polled);
         drop(all);
@@ -287,9 +303,9 @@ impl<'a> Watch<'a> {
     }
 
     fn into_record(mut self) -> ExitRecord {
-        // Each tells something new of a message, so there is an end.
+        // Each pass that returns true has new receipts. Receipts are finite, so the loop ends.
         while self.pass_messages() {}
-        let Written { stdout_tail, stderr_tail, stdout } = self.output.finish();
+        let OutputTotals { stdout_tail, stderr_tail, stdout } = self.output.finish();
         let code = self.ended.and_then(WaitStatus::exit_status);
         let signal = self.ended.and_then(WaitStatus::terminating_signal);
         let core_dumped = self.ended.and_then(|status| self.tree.core_dumped(status));
@@ -335,8 +351,8 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Returns the line of the log about a message.
-fn said(receipt: Receipt) -> &'static str {
+/// Returns the state of a message for the line of the log about it.
+fn receipt_name(receipt: Receipt) -> &'static str {
     match receipt {
         Receipt::Written => "is in the input of the agent",
         Receipt::Confirmed => "was taken up by the agent",

@@ -1,4 +1,4 @@
-//! `answer` at the command line: without an answer it asks the person at the terminal.
+//! `answer` at the command line. Without an answer in its arguments it asks the person at the terminal.
 
 use std::io::IsTerminal as _;
 
@@ -22,7 +22,8 @@ pub(super) async fn run(client: &Client, mut verb: Answer, output: Output) -> Re
     super::call(client, verb, output).await
 }
 
-/// Shows the question and returns the answer in words. A number would be wrong if another question came up meanwhile.
+/// Shows the question and returns the answer as text: the number of a choice would be wrong if another question came
+/// meanwhile.
 async fn ask(client: &Client, verb: &Answer) -> Result<String, Failure> {
     let shown = client.call(&Show { task_id: verb.task_id.clone(), ..Show::default() }).await?;
     let task = shown.task;

@@ -2,13 +2,13 @@
 
 use kernel::Status;
 
-use super::matching::{Said, said};
+use super::matching::{Selection, selection};
 use crate::client::Client;
 use crate::output::Output;
 use api::Verb as _;
 use api::command::Command as _;
 use base::failure::Failure;
-use verbs::{Assign, Bulk, Matching, One};
+use verbs::{Assign, Bulk, Matching, TaskResult};
 
 /// The default statuses of the filter: tasks whose next run may have another assignee.
 const OF: [Status; 6] =
@@ -18,10 +18,10 @@ pub(super) async fn run(client: &Client, mut verb: Assign, output: Output) -> Re
     if let Some(to) = verb.to.take() {
         verb.profile = Some(to);
     }
-    let ids = match said(client, &verb.matching, Assign::NAME, &OF, output).await? {
-        Said::Ids => return super::call(client, verb, output).await,
-        Said::Nothing => return Ok(0),
-        Said::Tasks(ids) => ids,
+    let ids = match selection(client, &verb.matching, Assign::NAME, &OF, output).await? {
+        Selection::Ids => return super::call(client, verb, output).await,
+        Selection::Nothing => return Ok(0),
+        Selection::Tasks(ids) => ids,
     };
     let (mut all, mut warnings) = (Bulk { results: Vec::new() }, Vec::new());
     for id in ids {
@@ -31,7 +31,7 @@ pub(super) async fn run(client: &Client, mut verb: Assign, output: Output) -> Re
             warnings.extend(assigned.warnings);
             assigned.task.status
         });
-        all.results.push(One::of(id, done));
+        all.results.push(TaskResult::from_result(id, done));
     }
     // Obstacles of the assignee are the same for all tasks.
     warnings.sort();

@@ -7,9 +7,9 @@ use kernel::{Run, RunId, Status, TaskId};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::attach_terminal::{Keyboard, Left};
+use super::attach_terminal::{AttachEnd, Keyboard};
 use super::outcome;
-use super::reading::{Begun, readable};
+use super::readable_output::{UnfinishedLine, readable};
 use crate::client::Client;
 use crate::output::Output;
 use api::command::Command as _;
@@ -44,19 +44,19 @@ async fn send_file(client: &Client, mut verb: Attach, output: Output) -> Result<
 /// Shows the runs of a task as they happen, from the start of the latest one until no further run starts by itself.
 /// Returns the task's exit code.
 async fn follow(client: &Client, task: TaskId, output: Output) -> Result<u8, Failure> {
-    let mut hands = Hands::of(output);
+    let mut hands = KeyboardOwner::for_output(output);
     let mut log = Log { task_id: Some(task.clone()), offset: Some(0), ..Log::default() };
     let mut news = Events { task: Some(task.clone()), limit: 1000, ..Events::default() };
-    let mut stream = Stream {
+    let mut stream = AttachedLog {
         output,
         run: None,
         format: None,
-        begun: Begun::default(),
+        begun: UnfinishedLine::default(),
         has_text: false,
         has_said_end: false,
     };
     loop {
-        log.wait = if matches!(hands, Hands::Unknown(_)) { FIRST_SECONDS } else { WAIT_SECONDS };
+        log.wait = if matches!(hands, KeyboardOwner::Unknown(_)) { FIRST_SECONDS } else { WAIT_SECONDS };
         let piece = until(client.call(&log), client, &task, &mut hands).await?;
         if stream.run != piece.run_id {
             log.run = piece.run_id;
@@ -67,14 +67,14 @@ async fn follow(client: &Client, task: TaskId, output: Output) -> Result<u8, Fai
         {
             log.wait = WAIT_SECONDS;
             match keyboard.attach(client, &task, run, &mut log, piece).await? {
-                Left::Alone => {
+                AttachEnd::Alone => {
                     complain(&format!(
                         "Detached from the terminal. Run {run} continues; return with: supervisor attach {task}"
                     ));
                     return Ok(0);
                 }
-                Left::Signalled(code) => return Ok(code),
-                Left::Over => {
+                AttachEnd::Signalled(code) => return Ok(code),
+                AttachEnd::Over => {
                     // The terminal has shown the log up to this offset.
                     stream.has_text |= log.offset.is_some_and(|offset| offset > 0);
                     continue;
@@ -113,7 +113,7 @@ async fn until<T>(
     answer: impl Future<Output = Result<T, Failure>>,
     client: &Client,
     task: &TaskId,
-    hands: &mut Hands,
+    hands: &mut KeyboardOwner,
 ) -> Result<T, Failure> {
     let mut answer = std::pin::pin!(answer);
     loop {
@@ -126,7 +126,7 @@ async fn until<T>(
 }
 
 /// Input that a person may give while watching.
-enum Hands {
+enum KeyboardOwner {
     /// None: the run takes no input.
     Tied,
     /// Not known yet: the daemon has not said if the worker has a terminal. Until then typed keys wait in the person's own.
@@ -137,41 +137,43 @@ enum Hands {
     Lines(mpsc::Receiver<String>),
 }
 
-impl Hands {
-    fn of(output: Output) -> Self {
+impl KeyboardOwner {
+    fn for_output(output: Output) -> Self {
         let is_person = std::io::stdin().is_terminal() && !output.json();
         match (is_person, std::io::stdout().is_terminal()) {
-            (true, true) => Hands::Unknown(Keyboard::new()),
-            (true, false) => Hands::Lines(typed()),
-            (false, _) => Hands::Tied,
+            (true, true) => KeyboardOwner::Unknown(Keyboard::new()),
+            (true, false) => KeyboardOwner::Lines(typed()),
+            (false, _) => KeyboardOwner::Tied,
         }
     }
 
     /// Returns the keyboard for a worker with a terminal.
     fn at_terminal(&mut self) -> Option<&mut Keyboard> {
-        if let Hands::Unknown(_) = self
-            && let Hands::Unknown(keyboard) = std::mem::replace(self, Hands::Tied)
+        if let KeyboardOwner::Unknown(_) = self
+            && let KeyboardOwner::Unknown(keyboard) = std::mem::replace(self, KeyboardOwner::Tied)
         {
-            *self = Hands::Keys(keyboard);
+            *self = KeyboardOwner::Keys(keyboard);
         }
         match self {
-            Hands::Keys(keyboard) => Some(keyboard),
-            Hands::Tied | Hands::Unknown(_) | Hands::Lines(_) => None,
+            KeyboardOwner::Keys(keyboard) => Some(keyboard),
+            KeyboardOwner::Tied | KeyboardOwner::Unknown(_) | KeyboardOwner::Lines(_) => None,
         }
     }
 
     /// Starts to read lines, for a worker without a terminal.
     fn take_lines(&mut self) {
-        if let Hands::Unknown(_) = self {
-            *self = Hands::Lines(typed());
+        if let KeyboardOwner::Unknown(_) = self {
+            *self = KeyboardOwner::Lines(typed());
         }
     }
 
     /// Returns the next typed line. Cancel-safe: an unread line stays in the channel.
     async fn line(&mut self) -> Option<String> {
         match self {
-            Hands::Lines(lines) => lines.recv().await,
-            Hands::Tied | Hands::Unknown(_) | Hands::Keys(_) => std::future::pending().await,
+            KeyboardOwner::Lines(lines) => lines.recv().await,
+            KeyboardOwner::Tied | KeyboardOwner::Unknown(_) | KeyboardOwner::Keys(_) => {
+                std::future::pending().await
+            }
         }
     }
 }
@@ -205,16 +207,16 @@ async fn send(client: &Client, task: &TaskId, message: String) {
 }
 
 /// Output of the runs.
-struct Stream {
+struct AttachedLog {
     output: Output,
     run: Option<RunId>,
     format: Option<Format>,
-    begun: Begun,
+    begun: UnfinishedLine,
     has_text: bool,
     has_said_end: bool,
 }
 
-impl Stream {
+impl AttachedLog {
     fn begin(&mut self, run: Option<RunId>, format: Option<Format>) -> Result<(), Failure> {
         (self.run, self.format, self.has_text, self.has_said_end) = (run, format, false, false);
         match run {

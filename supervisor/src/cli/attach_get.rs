@@ -32,10 +32,10 @@ pub(super) async fn run(client: &Client, get: AttachGet, output: Output) -> Resu
             Ok(_) | Err(_) => Ok(0),
         };
     }
-    let to = get.output.unwrap_or_else(|| {
-        // Only the last component of a worker's file name is used, so that the file cannot be written elsewhere.
-        Path::new(&kept.file.filename).file_name().map_or_else(|| PathBuf::from("attachment"), PathBuf::from)
-    });
+    let to = match get.output {
+        Some(to) => to,
+        None => own_name(&kept.file.filename)?,
+    };
     let mut file = File::create_new(&to).map_err(|e| match e.kind() {
         std::io::ErrorKind::AlreadyExists => {
             Failure::new(Code::Conflict, format!("{} exists already", to.display()))
@@ -54,4 +54,18 @@ pub(super) async fn run(client: &Client, get: AttachGet, output: Output) -> Resu
         ))?;
     }
     Ok(0)
+}
+
+/// Returns the name of a file that is written under its own name. A worker chooses it, so only its last component counts,
+/// and a hidden file, which a shell or git would read by itself, needs `--output`.
+fn own_name(filename: &str) -> Result<PathBuf, Failure> {
+    let name = Path::new(filename).file_name().map_or_else(|| PathBuf::from("attachment"), PathBuf::from);
+    if name.as_os_str().as_encoded_bytes().starts_with(b".") {
+        let why = format!(
+            "its name {} begins with a dot, and programs read such files by themselves",
+            printable(filename)
+        );
+        return Err(Failure::usage(why).hint("name the file to write with --output"));
+    }
+    Ok(name)
 }

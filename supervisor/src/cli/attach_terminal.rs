@@ -15,7 +15,7 @@ use base::failure::Failure;
 use base::terminal::raw::{Lent, keys};
 use base::terminal::signals::{Signalled, Signals};
 use base::terminal::{complain, printable};
-use verbs::{Log, Logged, TerminalSize, Type, Typed};
+use verbs::{Log, LogReply, RequestedSize, Type, Typed};
 
 /// The key that leaves the worker: Ctrl-].
 const LEAVE: u8 = 0x1d;
@@ -28,7 +28,7 @@ const AGAIN: Duration = Duration::from_millis(200);
 
 /// Reasons why a person left the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Left {
+pub(super) enum AttachEnd {
     /// They pressed the key for that, or their terminal is gone.
     Alone,
     /// The run has ended.
@@ -43,7 +43,7 @@ pub(super) struct Keyboard {
     holder: String,
 }
 
-type Sending<'a> = Pin<Box<dyn Future<Output = (Vec<u8>, Result<Typed, Failure>)> + Send + 'a>>;
+type SendingKeys<'a> = Pin<Box<dyn Future<Output = (Vec<u8>, Result<Typed, Failure>)> + Send + 'a>>;
 
 /// A terminal, while a person is at it.
 struct Attached<'a> {
@@ -57,7 +57,7 @@ struct Attached<'a> {
     unsent: Vec<u8>,
     /// True if a message to the daemon is due: the size of the person's terminal, or the sign that a person is there.
     is_due: bool,
-    sending: Option<Sending<'a>>,
+    sending: Option<SendingKeys<'a>>,
     /// Not before then, after the daemon or the worker took nothing.
     pause: Option<Instant>,
     /// Other people at the keys, as last reported.
@@ -76,8 +76,8 @@ impl Keyboard {
         task: &TaskId,
         run: RunId,
         log: &mut Log,
-        first: Logged,
-    ) -> Result<Left, Failure> {
+        first: LogReply,
+    ) -> Result<AttachEnd, Failure> {
         complain(&format!(
             "This is the terminal of run {run}. What you type goes to its worker; Ctrl-] detaches."
         ));
@@ -97,12 +97,12 @@ impl Keyboard {
             tokio::select! {
                 room = here.screen.room(), if here.pending.is_some() => match (room, here.pending.take()) {
                     (Some(room), Some(piece)) => drop(room.send(piece)),
-                    _ => break Left::Alone,
+                    _ => break AttachEnd::Alone,
                 },
                 piece = client.call(&*log), if here.pending.is_none() => match piece {
                     Ok(piece) if piece.ended || !piece.terminal => {
                         here.show(log, &piece);
-                        if piece.text.is_empty() { break Left::Over }
+                        if piece.text.is_empty() { break AttachEnd::Over }
                     }
                     Ok(piece) => here.show(log, &piece),
                     // The run continues without a daemon, and the next daemon takes it over.
@@ -114,7 +114,7 @@ impl Keyboard {
                 },
                 keys = typed.recv() => match keys {
                     Some(keys) => if let Some(left) = here.typed(&keys) { break left },
-                    None => break Left::Alone,
+                    None => break AttachEnd::Alone,
                 },
                 (bytes, answer) = async { match &mut here.sending { Some(sending) => sending.await, None => std::future::pending().await } } => {
                     here.sending = None;
@@ -124,7 +124,7 @@ impl Keyboard {
                 _ = resized.recv() => here.is_due = true,
                 _ = still_there.tick() => here.is_due = true,
                 signalled = signals.next() => match signalled {
-                    Signalled::End(code) => break Left::Signalled(code),
+                    Signalled::End(code) => break AttachEnd::Signalled(code),
                     Signalled::Stop => {}
                     Signalled::Continue => Lent::resume(),
                 },
@@ -151,7 +151,7 @@ impl<'a> Attached<'a> {
         }
     }
 
-    fn show(&mut self, log: &mut Log, piece: &Logged) {
+    fn show(&mut self, log: &mut Log, piece: &LogReply) {
         log.offset = Some(piece.next_offset);
         let drawn = self.screen.drawn(&piece.text);
         if !drawn.is_empty() {
@@ -160,13 +160,13 @@ impl<'a> Attached<'a> {
     }
 
     /// Takes typed bytes up to the key that leaves the worker.
-    fn typed(&mut self, keys: &[u8]) -> Option<Left> {
+    fn typed(&mut self, keys: &[u8]) -> Option<AttachEnd> {
         let end = keys.iter().position(|key| *key == LEAVE);
         // The buffer is limited, in case the worker reads nothing for a long time.
         if self.unsent.len() < PIECE * 64 {
             self.unsent.extend_from_slice(&keys[..end.unwrap_or(keys.len())]);
         }
-        end.map(|_| Left::Alone)
+        end.map(|_| AttachEnd::Alone)
     }
 
     /// Sends pending bytes and sizes, one request at a time.
@@ -178,7 +178,8 @@ impl<'a> Attached<'a> {
         let whole = whole_characters(&self.unsent, PIECE);
         let bytes: Vec<u8> = self.unsent.drain(..whole).collect();
         say.text = String::from_utf8_lossy(&bytes).into_owned();
-        say.size = Lent::size().filter(|_| self.is_due).map(|(rows, columns)| TerminalSize { rows, columns });
+        say.size =
+            Lent::size().filter(|_| self.is_due).map(|(rows, columns)| RequestedSize { rows, columns });
         self.is_due = false;
         let client = self.client;
         self.sending = Some(Box::pin(async move { (bytes, client.call(&say).await) }));

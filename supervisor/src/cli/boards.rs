@@ -103,8 +103,8 @@ pub(super) struct SetDefaultWorkdir {
 }
 
 /// Returns the board for commands: the named board, else the board chosen with `switch`, else the default board.
-pub(super) fn current(root: &Root, said: Option<BoardName>) -> Result<BoardName, Failure> {
-    if let Some(board) = said {
+pub(super) fn current(root: &Root, named: Option<BoardName>) -> Result<BoardName, Failure> {
+    if let Some(board) = named {
         return Ok(board);
     }
     if let Some(name) = base::environment::text("HERMES_KANBAN_BOARD") {
@@ -143,12 +143,12 @@ pub(super) fn switch(client: &Client, Switch { slug }: Switch, output: Output) -
     let root = client.root();
     require(root, &slug)?;
     choose(root, &slug)?;
-    told("Switched to", &board_line(root, &slug, &slug), output)
+    print_board("Switched to", &board_line(root, &slug, &slug), output)
 }
 
 pub(super) fn show(client: &Client, _: Show, output: Output) -> Result<u8, Failure> {
     let (root, board) = (client.root(), client.board());
-    told("Commands without --board use", &board_line(root, board, board), output)
+    print_board("Commands without --board use", &board_line(root, board, board), output)
 }
 
 pub(super) async fn rename(client: &Client, rename: Rename, output: Output) -> Result<u8, Failure> {
@@ -157,7 +157,7 @@ pub(super) async fn rename(client: &Client, rename: Rename, output: Output) -> R
         return Err(Failure::usage("the title is empty or has control characters").hint("use one line"));
     }
     let details = Details { name: Some(name), ..Details::default() };
-    told("Renamed", &client.call(&EditBoard { slug, details }).await?, output)
+    print_board("Renamed", &client.call(&EditBoard { slug, details }).await?, output)
 }
 
 pub(super) async fn set_default_workdir(
@@ -170,7 +170,7 @@ pub(super) async fn set_default_workdir(
     call(client, EditBoard { slug: set.slug, details }, output).await
 }
 
-fn told(done: &str, board: &BoardLine, output: Output) -> Result<u8, Failure> {
+fn print_board(done: &str, board: &BoardLine, output: Output) -> Result<u8, Failure> {
     if output.json() {
         output.value(board)?;
     } else {

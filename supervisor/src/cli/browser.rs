@@ -1,7 +1,7 @@
-//! Finds the browser of the person at this terminal, and gives it a link.
+//! Finds the browser of the person at this terminal, and opens a link in it.
 //!
-//! A link is never a command line argument, because every user of the host may read those. The browser gets the path of
-//! a page that only its user may read, and the page redirects to the link.
+//! A link is never passed as a command line argument, because every user of the host can read the arguments of processes.
+//! The browser gets the path of a page that only its user can read, and the page redirects to the link.
 
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -18,10 +18,10 @@ use setup::browsers::CODE_LIFETIME;
 
 /// Prefix and suffix of the names of pages with a link.
 const PAGE: (&str, &str) = ("supervisor-dashboard-", ".html");
-/// Characters that need no escape in the path of a URL.
+/// Characters of a path that must be escaped in a URL.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
 
-/// A program that opens an address.
+/// Program that opens a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Browser {
     program: String,
@@ -29,7 +29,8 @@ pub(super) struct Browser {
 }
 
 impl Browser {
-    /// Returns the browser in `BROWSER`, else the browser of the desktop. None if there is no display.
+    /// Returns the browser in the variable `BROWSER`, else the browser of the desktop; none without either, as in an SSH
+    /// session.
     pub(super) fn find() -> Option<Self> {
         Self::named(environment::text)
     }
@@ -75,8 +76,8 @@ impl Browser {
     }
 }
 
-/// Returns the directories for a page, the best first. Workers of the same user cannot read the root's own directory,
-/// but a tenant's user cannot write there.
+/// Returns the directories for a page, the most private first. Workers of the same user cannot read the directory in the
+/// root, but a user of a tenant cannot write to it; so the directory of the session and the temporary directory follow.
 fn private_dirs(root: &Root) -> Vec<PathBuf> {
     let own = |dir: &PathBuf| {
         let user = nix::unistd::geteuid().as_raw();
@@ -86,7 +87,8 @@ fn private_dirs(root: &Root) -> Vec<PathBuf> {
     [Some(root.links()), session, Some(std::env::temp_dir())].into_iter().flatten().collect()
 }
 
-/// Writes a page with a link into the first directory that permits it. Removes pages whose links have expired.
+/// Writes a page with a link into the first directory that permits it, and removes old pages from the directories that it
+/// tries. Returns the path of the page.
 fn page(dirs: &[PathBuf], link: &str) -> Result<PathBuf, String> {
     let mut failed = String::new();
     for dir in dirs {

@@ -1,8 +1,8 @@
-//! Completions that ask the board for names. A shell calls this program for each press of Tab, so it responds within a
-//! short time or not at all, and its failures are silent.
+//! Completions with names from the board. A shell calls this program at each press of Tab, so it responds within a short time
+//! or not at all, and reports no failure.
 //!
-//! The type of a value is read from its name in the help, so a new verb with a `TASK` or a `--tenant` needs no line
-//! here.
+//! The kind of an argument follows from its name in the help. So a new verb with an argument `TASK` or `--tenant` needs no
+//! line here.
 
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
@@ -19,15 +19,15 @@ use super::{CommandLine, arguments, command};
 use crate::output::Output;
 use base::terminal::{Colour, cut, printable};
 use setup::automation::plugins::{Plugin, Plugins};
-use setup::config::definitions::Found;
-use verbs::{Name, Named, Names};
+use setup::config::definitions::Lookup;
+use verbs::{NameKind, NameLine, Names};
 
 /// Limit on the wait for a completion.
 const WITHIN: Duration = Duration::from_millis(700);
-/// Length of a title beside an id, in shells that show it.
+/// Limit on a title beside an id, in columns. Some shells show it.
 const TITLE: usize = 60;
 
-/// Responds to the completion script of a shell. None if the script did not start this process.
+/// Responds to the completion script of a shell. Returns none if this process was not started by such a script.
 pub(super) fn answer() -> Option<ExitCode> {
     std::env::var_os(VARIABLE).filter(|value| !value.is_empty())?;
     let here = std::env::current_dir().ok();
@@ -45,7 +45,7 @@ fn asking() -> Command {
     completed(with_plugins(with_verbs_of_attachments(command())), "")
 }
 
-/// Adds the commands `attachments get` and `attachments rm`, which are elsewhere parsed as `attach-get` and
+/// Adds the commands `attachments get` and `attachments rm`. Outside of completions they are parsed as `attach-get` and
 /// `attach-rm`.
 fn with_verbs_of_attachments(command: Command) -> Command {
     let of_verb =
@@ -55,27 +55,27 @@ fn with_verbs_of_attachments(command: Command) -> Command {
     command.mut_subcommand("attachments", |attachments| attachments.subcommands(added))
 }
 
-/// Returns a command with the commands of plugins.
+/// Adds the commands of plugins.
 fn with_plugins(command: Command) -> Command {
     let Ok(root) = line().chosen_root() else { return command };
     let plugins = Plugins::load(&root);
-    // Clap wants names of static lifetime. The process ends after its response.
+    // clap needs names of static lifetime. They are leaked, and the process ends after its response.
     let named = |name: &str, about: &str| {
         let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
         Command::new(name).about(cut(&printable(about), TITLE))
     };
     let of_plugin = |name: &str| match plugins.find(name) {
-        Found::Usable(Plugin { manifest, .. }) if !manifest.verbs.is_empty() => {
+        Lookup::Usable(Plugin { manifest, .. }) if !manifest.verbs.is_empty() => {
             let verbs = manifest.verbs.iter().map(|verb| named(&verb.name, &verb.about));
             Some(named(name, &manifest.description).subcommands(verbs))
         }
-        Found::Usable(_) | Found::Disabled(_) | Found::Absent => None,
+        Lookup::Usable(_) | Lookup::Disabled(_) | Lookup::Absent => None,
     };
     let added: Vec<Command> = plugins.names().filter_map(of_plugin).collect();
     command.subcommands(added)
 }
 
-/// Returns a command with its completions; `above` is its parent command.
+/// Adds completions to the arguments of a command and its subcommands. `above` is the name of its parent command.
 fn completed(command: Command, above: &str) -> Command {
     let name = format!("{above} {}", command.get_name()).trim_start().to_owned();
     let of_program = above.is_empty() && name == "supervisor";
@@ -89,15 +89,15 @@ fn completed(command: Command, above: &str) -> Command {
 
 /// Completions of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Values {
-    Names(Named),
+enum CompletedValues {
+    Names(NameKind),
     Files,
-    /// A task, and behind it a file.
+    /// A task as the first value, then a file.
     TaskThenFile,
     Signals,
 }
 
-impl ValueCompleter for Values {
+impl ValueCompleter for CompletedValues {
     fn complete(&self, begun: &OsStr) -> Vec<CompletionCandidate> {
         self.complete_at(0, begun)
     }
@@ -105,12 +105,12 @@ impl ValueCompleter for Values {
     fn complete_at(&self, at: usize, begun: &OsStr) -> Vec<CompletionCandidate> {
         let files = || PathCompleter::any().complete(begun);
         match self {
-            Values::Names(of) => candidates(*of, begun),
-            Values::TaskThenFile if at == 0 => {
-                candidates(Named::Task, begun).into_iter().chain(files()).collect()
+            CompletedValues::Names(of) => candidates(*of, begun),
+            CompletedValues::TaskThenFile if at == 0 => {
+                candidates(NameKind::Task, begun).into_iter().chain(files()).collect()
             }
-            Values::Files | Values::TaskThenFile => files(),
-            Values::Signals => {
+            CompletedValues::Files | CompletedValues::TaskThenFile => files(),
+            CompletedValues::Signals => {
                 let names = Signal::iterator().map(|signal| signal.as_str().trim_start_matches("SIG"));
                 let begins = begun.to_string_lossy().to_ascii_uppercase();
                 let begun = names.filter(|name| name.starts_with(begins.as_str()));
@@ -120,8 +120,8 @@ impl ValueCompleter for Values {
     }
 }
 
-/// Returns the kind of values of an argument of a verb, by its name in the help and, where that is only a name, by the verb.
-fn values_of(verb: &str, argument: &Arg) -> Option<Values> {
+/// Returns the kind of values of an argument: by the verb, if its name in the help is too general, else by that name.
+fn values_of(verb: &str, argument: &Arg) -> Option<CompletedValues> {
     let id = argument.get_id().as_str();
     let names_profile = [
         "lane check",
@@ -142,58 +142,62 @@ fn values_of(verb: &str, argument: &Arg) -> Option<Values> {
         "schedules show",
     ];
     match (verb, id) {
-        ("tenant edit" | "tenant rm" | "tenant show", "name") => Some(Values::Names(Named::Tenant)),
-        ("profile create", "lane") | ("swarm", "workers") => Some(Values::Names(Named::Assignee)),
-        ("plugin check", "plugin") | ("plugin resume" | "plugin uninstall", "name") => {
-            Some(Values::Names(Named::Plugin))
+        ("tenant edit" | "tenant rm" | "tenant show", "name") => {
+            Some(CompletedValues::Names(NameKind::Tenant))
         }
-        (verb, "name" | "names") if names_schedule.contains(&verb) => Some(Values::Names(Named::Schedule)),
-        ("attach", "words") => Some(Values::TaskThenFile),
-        ("run", "command") | ("complete" | "request-review", "artifacts") => Some(Values::Files),
-        ("kill", "signal") => Some(Values::Signals),
-        ("mission plan" | "mission review", "task_id") => Some(Values::Names(Named::Mission)),
+        ("profile create", "lane") | ("swarm", "workers") => Some(CompletedValues::Names(NameKind::Assignee)),
+        ("plugin check", "plugin") | ("plugin resume" | "plugin uninstall", "name") => {
+            Some(CompletedValues::Names(NameKind::Plugin))
+        }
+        (verb, "name" | "names") if names_schedule.contains(&verb) => {
+            Some(CompletedValues::Names(NameKind::Schedule))
+        }
+        ("attach", "words") => Some(CompletedValues::TaskThenFile),
+        ("run", "command") | ("complete" | "request-review", "artifacts") => Some(CompletedValues::Files),
+        ("kill", "signal") => Some(CompletedValues::Signals),
+        ("mission plan" | "mission review", "task_id") => Some(CompletedValues::Names(NameKind::Mission)),
         ("boards create", _) => None,
-        (_, "slug") => Some(Values::Names(Named::Board)),
-        (verb, "name") if names_profile.contains(&verb) => Some(Values::Names(Named::Assignee)),
-        (_, _) => named_by(argument).map(Values::Names),
+        (_, "slug") => Some(CompletedValues::Names(NameKind::Board)),
+        (verb, "name") if names_profile.contains(&verb) => Some(CompletedValues::Names(NameKind::Assignee)),
+        (_, _) => named_by(argument).map(CompletedValues::Names),
     }
 }
 
-/// Returns the kind of values that an argument's name in the help stands for.
-fn named_by(argument: &Arg) -> Option<Named> {
+/// Returns the kind of values of an argument, by its id or its name in the help.
+fn named_by(argument: &Arg) -> Option<NameKind> {
     let id = argument.get_id().as_str();
     let value = argument.get_value_names().and_then(|names| names.first()).map(|name| name.as_str());
     match (id, value) {
-        ("board", _) => Some(Named::Board),
-        ("tenant", _) => Some(Named::Tenant),
-        ("policy", _) => Some(Named::Policy),
-        ("channel" | "notify", _) => Some(Named::Channel),
-        ("assignee" | "reviewer" | "profile", _) => Some(Named::Assignee),
-        ("account", _) => Some(Named::Account),
-        ("mission", _) => Some(Named::Mission),
-        ("attachment_id", _) => Some(Named::Attachment),
-        (_, Some("RUN")) => Some(Named::Run),
+        ("board", _) => Some(NameKind::Board),
+        ("tenant", _) => Some(NameKind::Tenant),
+        ("policy", _) => Some(NameKind::Policy),
+        ("channel" | "notify", _) => Some(NameKind::Channel),
+        ("assignee" | "reviewer" | "profile", _) => Some(NameKind::Assignee),
+        ("account", _) => Some(NameKind::Account),
+        ("mission", _) => Some(NameKind::Mission),
+        ("attachment_id", _) => Some(NameKind::Attachment),
+        (_, Some("RUN")) => Some(NameKind::Run),
         ("task_id" | "task_ids" | "parent_id" | "child_id" | "parents", _)
-        | (_, Some("TASK" | "TASK/COMMENT" | "TASK/REASON")) => Some(Named::Task),
+        | (_, Some("TASK" | "TASK/COMMENT" | "TASK/REASON")) => Some(NameKind::Task),
         _ => None,
     }
 }
 
 /// Returns the names that begin with the typed text; none if the daemon does not respond in time.
-fn candidates(of: Named, begun: &OsStr) -> Vec<CompletionCandidate> {
+fn candidates(of: NameKind, begun: &OsStr) -> Vec<CompletionCandidate> {
     let begins = begun.to_string_lossy().into_owned();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else { return Vec::new() };
-    let found = runtime.block_on(async {
+    let names = runtime.block_on(async {
         let mut line = line();
-        if of == Named::Board {
-            // The typed word is not a complete name of a board yet.
+        if of == NameKind::Board {
+            // The value of `--board` is the word to complete, and not a whole name yet.
             line.global.board = None;
         }
         let client = line.client().ok()?;
         let asked = async {
             let task = match task_before() {
-                Some(task) if matches!(of, Named::Run | Named::Attachment) => {
+                Some(task) if matches!(of, NameKind::Run | NameKind::Attachment) => {
                     client.whole_ids(&[task]).await.ok()?.pop()
                 }
                 Some(_) | None => None,
@@ -203,9 +207,9 @@ fn candidates(of: Named, begun: &OsStr) -> Vec<CompletionCandidate> {
         tokio::time::timeout(WITHIN, asked).await.ok()?
     });
     runtime.shutdown_background();
-    let names = found.into_iter().flat_map(|found| found.names);
-    let candidate = |name: Name| {
-        // The shell prints the text as it is, so control characters in others' texts are escaped.
+    let names = names.into_iter().flat_map(|found| found.names);
+    let candidate = |name: NameLine| {
+        // The shell prints the text unchanged, so control characters in foreign texts are escaped.
         let about = name.about.map(|about| cut(&printable(&about), TITLE).into());
         CompletionCandidate::new(name.name).help(about)
     };
@@ -221,20 +225,20 @@ fn task_before() -> Option<TaskId> {
 /// Returns the global options of the command line to complete, as far as they are typed.
 fn line() -> CommandLine {
     let words: Vec<OsString> = std::env::args_os().skip_while(|word| word != "--").skip(1).collect();
-    let mut said: Vec<OsString> = vec!["supervisor".into()];
+    let mut arguments: Vec<OsString> = vec!["supervisor".into()];
     let mut rest = words.into_iter().skip(1);
     while let Some(word) = rest.next() {
         let text = word.to_string_lossy();
         let has_value = ["--root", "--board"].contains(&text.as_ref());
         let is_whole = ["--root=", "--board="].iter().any(|option| text.starts_with(option));
         if is_whole || ["--system", "--user"].contains(&text.as_ref()) {
-            said.push(word);
+            arguments.push(word);
         } else if has_value && let Some(value) = rest.next() {
-            said.extend([word, value]);
+            arguments.extend([word, value]);
         }
     }
     let program = arguments::global();
-    let global = program.try_get_matches_from(said).ok();
+    let global = program.try_get_matches_from(arguments).ok();
     let global = global.and_then(|matches| arguments::Global::from_arg_matches(&matches).ok());
     CommandLine { global: global.unwrap_or_default(), output: Output::new(false, Colour::Never) }
 }

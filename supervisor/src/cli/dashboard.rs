@@ -87,9 +87,9 @@ fn on_board(link: DashboardLink, board: &BoardName) -> DashboardLink {
 fn tunnel(link: &DashboardLink, connection: Option<&str>) -> Option<String> {
     // `ssh(1)`: the client's address and port, and those of the server.
     let host = connection?.split(' ').nth(2)?;
-    let own = link.url.starts_with("http://");
+    let is_plain_http = link.url.starts_with("http://");
     let user = person(nix::unistd::getuid().as_raw()).name;
-    own.then(|| format!("ssh -L {}:{} {user}@{host}", link.listen.port(), link.listen))
+    is_plain_http.then(|| format!("ssh -L {}:{} {user}@{host}", link.listen.port(), link.listen))
 }
 
 #[cfg(test)]

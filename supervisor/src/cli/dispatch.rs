@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use kernel::{Event, EventId, EventKind, Holder, Run, WaitingCode};
 
-use super::settle::newest;
+use super::settling::newest;
 use super::{outcome, pages};
 use crate::client::Client;
 use crate::mcp;
 use crate::output::{LogFormat, Output, start_log};
 use crate::resources::surface;
+use base::cli_context;
 use base::exit::Code;
 use base::failure::Failure;
-use base::given;
 use base::owner::{OwnerLock, Ownership};
 use base::terminal::complain;
-use daemon::{Extent, TaskKey};
+use daemon::{DaemonMode, TaskKey};
 use setup::config::Tuning;
-use verbs::{Dispatch, Dispatched, Events, Runs, Show, Shown, Spawned};
+use verbs::{Dispatch, Dispatched, Events, Runs, Show, ShownTask, Spawned};
 
 /// Time after which a person at a terminal is told why the command waits.
 const LONG: Duration = Duration::from_secs(2);
@@ -73,7 +73,7 @@ fn first_failure(before: u8, next: u8) -> u8 {
 }
 
 /// Returns the exit code of a task, or of its run if the task continues by itself.
-fn code_of(shown: &Shown, run: &Run) -> u8 {
+fn code_of(shown: &ShownTask, run: &Run) -> u8 {
     outcome::after_run(shown, run)
 }
 
@@ -85,7 +85,7 @@ async fn patiently<T>(mut pass: impl Future<Output = T> + Unpin) -> T {
         () = tokio::time::sleep(LONG) => {}
     }
     if std::io::stderr().is_terminal() {
-        complain(&given::repeated(
+        complain(&cli_context::repeated(
             "Waiting for workers; `supervisor status` in another terminal shows them.",
         ));
     }
@@ -123,14 +123,14 @@ async fn since(client: &Client, before: EventId) -> Result<Vec<Event>, Failure> 
     let kinds = [E::Claimed, E::Reclaimed, E::Crashed, E::TimedOut, E::Stalled, E::GaveUp, E::Promoted];
     let kinds = kinds.map(|kind| kind.to_string()).to_vec();
     let mut events = Events { since: before, limit: 10_000, kinds, ..Events::default() };
-    let mut found = Vec::new();
+    let mut all = Vec::new();
     loop {
         let page = client.call(&events).await?;
         let full = page.events.len() == 10_000;
         events.since = page.cursor;
-        found.extend(page.events);
+        all.extend(page.events);
         if !full {
-            return Ok(found);
+            return Ok(all);
         }
     }
 }
@@ -141,9 +141,14 @@ async fn be_the_daemon(client: &Client, verb: &Dispatch) -> Result<(Dispatched, 
         start_log(Output::new(false, base::terminal::Colour::Never), "info", LogFormat::Text);
     }
     let tuning = Tuning { failure_limit: verb.failure_limit, ..Tuning::default() };
-    let known =
-        daemon::run(client.root().clone(), Extent::UntilIdle(verb.max), tuning, mcp::mount(surface()), || {})
-            .await?;
+    let known = daemon::run(
+        client.root().clone(),
+        DaemonMode::UntilIdle(verb.max),
+        tuning,
+        mcp::mount(surface()),
+        || {},
+    )
+    .await?;
     let mut dispatched = Dispatched::default();
     let mut code = 0;
     for event in since(client, before).await? {

@@ -1,4 +1,5 @@
-//! `dispatch-fleet` at the command line: finds the directories with the caller's rights, and sends them in parts.
+//! `dispatch-fleet` at the command line: lists the directories with the caller's rights, and sends them to the daemon
+//! in parts.
 
 use std::path::Path;
 
@@ -11,12 +12,12 @@ use base::failure::Failure;
 use base::terminal::complain;
 use verbs::{DispatchFleet, FleetDispatched};
 
-/// Limit on the entries of a directory that are read.
+/// Limit on the number of entries of the fleet's directory.
 const ENTRIES: usize = 200_000;
 
 pub(super) async fn run(client: &Client, mut verb: DispatchFleet, output: Output) -> Result<u8, Failure> {
     verb.localize(client.here())?;
-    let Found { names, unnamed, links } = Found::look(&verb)?;
+    let FleetDirectories { names, unnamed, links } = FleetDirectories::look(&verb)?;
     let tick = verb.tick.clone().ok_or_else(|| Failure::failed("the dispatch has no tick"))?;
     let mut all = FleetDispatched::none(verb.profile.clone(), verb.root.clone(), tick, verb.dry_run);
     for name in unnamed {
@@ -45,18 +46,18 @@ pub(super) async fn run(client: &Client, mut verb: DispatchFleet, output: Output
     output.reply::<DispatchFleet>(&all)
 }
 
-/// Files in the directory of a fleet.
+/// Entries of a fleet's directory.
 #[derive(Debug, Default)]
-struct Found {
-    /// The directories, in their order.
+struct FleetDirectories {
+    /// Names of the directories, sorted.
     names: Vec<String>,
-    /// Directories whose names are no text, as they can be shown.
+    /// Names of directories that are not UTF-8 text, with replacement characters.
     unnamed: Vec<String>,
-    /// Symbolic links that match, the first few.
+    /// Names of the first matching symbolic links.
     links: Vec<String>,
 }
 
-impl Found {
+impl FleetDirectories {
     /// Lists the matching directories, without hidden ones.
     fn look(verb: &DispatchFleet) -> Result<Self, Failure> {
         let root = &verb.root;
@@ -64,7 +65,7 @@ impl Found {
         let fail = |e: std::io::Error| Failure::named_file("list", root, &e, wanted);
         require_no_link(root)?;
         let glob: Vec<char> = verb.matching.as_deref().unwrap_or("*").chars().collect();
-        let mut found = Found::default();
+        let mut directories = FleetDirectories::default();
         for (seen, entry) in std::fs::read_dir(root).map_err(fail)?.enumerate() {
             if seen >= ENTRIES {
                 return Err(Failure::usage(format!("{} has more than {ENTRIES} entries", root.display()))
@@ -77,13 +78,13 @@ impl Found {
             }
             let kind = entry.file_type().map_err(fail)?;
             match entry.file_name().into_string() {
-                _ if kind.is_symlink() => found.links.push(shown),
+                _ if kind.is_symlink() => directories.links.push(shown),
                 _ if !kind.is_dir() => {}
-                Ok(name) => found.names.push(name),
-                Err(_) => found.unnamed.push(shown),
+                Ok(name) => directories.names.push(name),
+                Err(_) => directories.unnamed.push(shown),
             }
         }
-        let count = found.names.len();
+        let count = directories.names.len();
         if count > verb.limit as usize {
             return Err(Failure::usage(format!(
                 "{} has {count} directories, and this call takes {}",
@@ -92,10 +93,10 @@ impl Found {
             ))
             .hint("choose some with --match GLOB, or raise --limit; nothing was created"));
         }
-        found.names.sort();
-        found.links.sort();
-        found.links.truncate(10);
-        Ok(found)
+        directories.names.sort();
+        directories.links.sort();
+        directories.links.truncate(10);
+        Ok(directories)
     }
 }
 
@@ -136,17 +137,17 @@ mod tests {
 
     #[test]
     fn a_glob_is_stars_and_question_marks() {
-        let told = |glob: &str, name: &str| {
+        let matches = |glob: &str, name: &str| {
             matches(&glob.chars().collect::<Vec<_>>(), &name.chars().collect::<Vec<_>>())
         };
         for (glob, name) in
             [("*", ""), ("*", "a"), ("acct-*", "acct-1"), ("a?c", "abc"), ("*-1*", "a-1-12"), ("a", "a")]
         {
-            assert!(told(glob, name), "{glob} {name}");
+            assert!(matches(glob, name), "{glob} {name}");
         }
         for (glob, name) in [("", "a"), ("acct-?", "acct-12"), ("a*b", "abc"), ("?", "")] {
-            assert!(!told(glob, name), "{glob} {name}");
+            assert!(!matches(glob, name), "{glob} {name}");
         }
-        assert!(!told(&"*a".repeat(50), &"a".repeat(49)));
+        assert!(!matches(&"*a".repeat(50), &"a".repeat(49)));
     }
 }

@@ -7,21 +7,21 @@ use crate::output::Output;
 use base::failure::Failure;
 use base::owner::OwnerLock;
 use kernel::BoardName;
-use upkeep::doctor::{self, Examination, Troubles, Unheard};
+use upkeep::doctor::{self, BoardFaults, Disconnected, Examination};
 use verbs::{Doctor, Status};
 
 pub(super) async fn run(client: &Client, verb: Doctor, output: Output) -> Result<u8, Failure> {
     refuse_worker(client)?;
     let root = client.root();
     let _lock = if verb.repair { Some(lock(root)?) } else { None };
-    let (troubles, unheard) = told(client).await?.unzip();
+    let (troubles, unheard) = daemon_state(client).await?.unzip();
     let asked = Examination { replay: verb.replay, repair: verb.repair };
     output.reply::<Doctor>(&doctor::examine(root, asked, troubles.unwrap_or_default(), unheard.as_ref())?)
 }
 
 /// Returns the problems that a daemon reports: boards that it cannot write to, and events that it does not get. None if
 /// no daemon responds.
-async fn told(client: &Client) -> Result<Option<(Troubles, Unheard)>, Failure> {
+async fn daemon_state(client: &Client) -> Result<Option<(BoardFaults, Disconnected)>, Failure> {
     let root = client.root();
     if OwnerLock::owner(root).is_none() {
         return Ok(None);

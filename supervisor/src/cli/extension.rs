@@ -15,7 +15,7 @@ use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::printable;
 use setup::automation::plugins::path_of;
-use setup::config::definitions::Found;
+use setup::config::definitions::Lookup;
 use verbs::CallPlugin;
 
 /// A call of a plugin's verb.
@@ -75,12 +75,12 @@ async fn carry_out(asked: Extension, output: Output) -> Result<u8, Failure> {
 fn help(line: &CommandLine, name: &PluginName, output: Output) -> Result<u8, Failure> {
     let plugins = setup::automation::plugins::Plugins::load(&line.root()?);
     let plugin = match plugins.find(name.as_str()) {
-        Found::Usable(plugin) => plugin,
-        Found::Disabled(defect) => {
+        Lookup::Usable(plugin) => plugin,
+        Lookup::Disabled(defect) => {
             return Err(Failure::new(Code::Conflict, format!("the plugin {name} is disabled: {defect}"))
                 .hint(defect.hint()));
         }
-        Found::Absent => return Err(Failure::new(Code::NotFound, format!("there is no plugin `{name}`"))),
+        Lookup::Absent => return Err(Failure::new(Code::NotFound, format!("there is no plugin `{name}`"))),
     };
     if output.json() {
         output.value(&plugin.manifest.verbs)?;

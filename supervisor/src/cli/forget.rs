@@ -10,7 +10,7 @@ use crate::client::Client;
 use base::failure::Failure;
 use base::terminal::printable;
 use host::job::{self, Placing};
-use host::kept::KeptHome;
+use host::retained::RetainedHome;
 use host::worker_user::job_user;
 use setup::config::Config;
 use setup::roster::Roster;
@@ -18,27 +18,28 @@ use verbs::List;
 
 #[derive(Debug)]
 pub(super) struct Forgotten {
-    /// True if anything was kept.
+    /// True if a login was stored.
     pub(super) was_kept: bool,
-    /// Places where a copy may be left, with the reason.
+    /// Messages about the directories that may still contain a copy, with the reasons.
     pub(super) left: Vec<String>,
 }
 
-/// Settings that name the places of an assignee's work.
-struct Settings {
+/// Configuration and roster, which determine the assignee's files in a session.
+struct ForgottenSettings {
     config: Config,
     roster: Roster,
 }
 
-/// Removes the stored login of an assignee in a tenant, or without one. An active run keeps its copy until it ends.
+/// Removes the stored login of an assignee in a tenant, or outside of tenants. An active run keeps its copy until it
+/// ends.
 pub(super) async fn forget(
     client: &Client,
     name: &Profile,
     tenant: Option<&Tenant>,
 ) -> Result<Forgotten, Failure> {
-    let was_kept = KeptHome::of(client.root(), name, tenant).forget()?;
+    let was_kept = RetainedHome::for_assignee(client.root(), name, tenant).forget()?;
     let root = client.root();
-    let settings = Settings { config: Config::load(root)?, roster: Roster::load(root) };
+    let settings = ForgottenSettings { config: Config::load(root)?, roster: Roster::load(root) };
     let mut left = Vec::new();
     for board in root.board_names()? {
         let list = List { tenant: tenant.cloned(), ..List::default() };
@@ -58,13 +59,14 @@ pub(super) async fn forget(
     Ok(Forgotten { was_kept, left })
 }
 
-/// Returns the directories of a task's sessions that contain copies of an assignee's login, with these files.
+/// Returns the directories of a task's sessions that may contain copies of an assignee's login, each with the relative
+/// paths of the copies.
 fn copies(
     client: &Client,
     board: &BoardName,
     task: &Task,
     name: &Profile,
-    Settings { roster, config }: &Settings,
+    ForgottenSettings { roster, config }: &ForgottenSettings,
 ) -> BTreeMap<PathBuf, Vec<PathBuf>> {
     let base = client.root().sessions(board).join(task.id.as_str());
     let entries = std::fs::read_dir(base).into_iter().flatten().flatten();
@@ -81,10 +83,10 @@ fn copies(
     entries.filter_map(of_entry).collect()
 }
 
-/// Removes files of a directory with the rights of its owner.
+/// Removes files of a directory with the rights of its owner, because the owner may have put symbolic links into it.
 fn remove(dir: &Path, gone: Vec<PathBuf>) -> Result<(), String> {
     let meta = std::fs::symlink_metadata(dir).map_err(|e| e.to_string())?;
     let identity = (meta.uid() != nix::unistd::geteuid().as_raw()).then(|| job_user(meta.uid()));
     let placing = Placing { dir: dir.to_owned(), gone, ..Placing::default() };
-    job::place(identity, placing).map_err(|failure| failure.message)
+    job::place_file(identity, placing).map_err(|failure| failure.message)
 }

@@ -15,7 +15,7 @@ use crate::output::Output;
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::printable;
-use verbs::{NewLogin, On, Release};
+use verbs::{HoldTarget, NewLogin, Release};
 
 /// Log in the program of a profile or a lane
 #[derive(Clone, Debug, clap::Args)]
@@ -44,7 +44,7 @@ pub(super) struct Login {
 }
 
 #[derive(Debug, Serialize)]
-struct Outcome {
+struct LoginReport {
     name: Profile,
     tenant: Option<Tenant>,
     kept: Vec<PathBuf>,
@@ -68,12 +68,12 @@ pub(super) async fn run(line: &CommandLine, verb: Login) -> Result<u8, Failure> 
     output.warn(&left_out);
     let released = release(client, &name, account.as_deref(), tenant.as_ref()).await?;
     if output.json() {
-        output.value(&Outcome { name, tenant, kept, released })?;
+        output.value(&LoginReport { name, tenant, kept, released })?;
         return Ok(0);
     }
-    let whose = tenant.map(|tenant| format!(" (tenant {tenant})")).unwrap_or_default();
+    let of_tenant = tenant.map(|tenant| format!(" (tenant {tenant})")).unwrap_or_default();
     let files: Vec<String> = kept.iter().map(|path| printable(&path.display().to_string())).collect();
-    output.text(&format!("Kept the login of {name}{whose}: {}\n", files.join(" ")))?;
+    output.text(&format!("Kept the login of {name}{of_tenant}: {}\n", files.join(" ")))?;
     for hold in released {
         output.text(&format!("Released {}\n", printable(&hold)))?;
     }
@@ -82,17 +82,17 @@ pub(super) async fn run(line: &CommandLine, verb: Login) -> Result<u8, Failure> 
 
 async fn forget_kept(client: &Client, verb: &Login, output: Output) -> Result<u8, Failure> {
     let Login { name, tenant, forget: _ } = verb;
-    let whose = tenant.as_ref().map(|tenant| format!(" (tenant {tenant})")).unwrap_or_default();
+    let of_tenant = tenant.as_ref().map(|tenant| format!(" (tenant {tenant})")).unwrap_or_default();
     let Forgotten { was_kept, left } = forget(client, name, tenant.as_ref()).await?;
     output.warn(&left);
     if !was_kept {
-        return Err(Failure::new(Code::NotFound, format!("nothing is kept for {name}{whose}"))
+        return Err(Failure::new(Code::NotFound, format!("nothing is kept for {name}{of_tenant}"))
             .hint(format!("look into {}", client.root().kept().display())));
     }
     if output.json() {
         output.value(&serde_json::json!({ "name": name, "tenant": tenant, "forgotten": true }))?;
     } else {
-        output.text(&format!("Removed all that was kept for {name}{whose}, its login as well\n"))?;
+        output.text(&format!("Removed all that was kept for {name}{of_tenant}, its login as well\n"))?;
     }
     Ok(0)
 }
@@ -107,7 +107,11 @@ async fn release(
     let mut released = Vec::new();
     for board in client.root().board_names()? {
         let release = Release {
-            on: On { profile: Some(name.clone()), account: account.map(str::to_owned), ..On::default() },
+            on: HoldTarget {
+                profile: Some(name.clone()),
+                account: account.map(str::to_owned),
+                ..HoldTarget::default()
+            },
             reason: Some(format!("`supervisor login {name}`")),
             logged_in: Some(NewLogin { tenant: tenant.cloned() }),
             ..Release::default()

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use futures_util::future::try_join_all;
 use kernel::{RunId, Status, TaskId, Timestamp};
 
-use super::reading::{Begun, readable};
-use super::served::Served;
-use super::waits::Waits;
+use super::daemon_watch::DaemonWatch;
+use super::readable_output::{UnfinishedLine, readable};
+use super::waits::ReportedReasons;
 use super::{CommandLine, outcome, pages};
 use crate::client::Client;
 use crate::output::Output;
@@ -19,7 +19,7 @@ use base::failure::Failure;
 use base::terminal::{Ink, complain, printable_output};
 use base::time::since::Since;
 use setup::lanes::Format;
-use verbs::{Log, Logged, Runs, Show, own_task_if_none};
+use verbs::{Log, LogReply, Runs, Show, own_task_if_none};
 
 /// Time that a request waits at the daemon.
 const WAIT_SECONDS: u64 = 30;
@@ -99,7 +99,7 @@ pub(super) async fn run(line: &CommandLine, mut logs: Logs) -> Result<u8, Failur
 }
 
 /// Returns the logs to show, in the order of the tasks.
-async fn sources(client: &Client, logs: &Logs) -> Result<Vec<Source>, Failure> {
+async fn sources(client: &Client, logs: &Logs) -> Result<Vec<RunLog>, Failure> {
     let mut wanted = Vec::new();
     for task in &logs.task_ids {
         let log = Log {
@@ -124,7 +124,7 @@ async fn sources(client: &Client, logs: &Logs) -> Result<Vec<Source>, Failure> {
         let task = log.task_id.as_ref().filter(|_| many)?;
         Some(log.run.map_or_else(|| task.to_string(), |run| format!("{task} run {run}")))
     };
-    Ok(wanted.into_iter().map(|log| Source::new(label(&log), log)).collect())
+    Ok(wanted.into_iter().map(|log| RunLog::new(label(&log), log)).collect())
 }
 
 /// Returns the runs of a task that ended after a time, or not yet.
@@ -137,7 +137,7 @@ async fn live_since(client: &Client, task: &TaskId, since: Timestamp) -> Result<
 
 /// The log of one run on its way to the reader.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct RunLog {
     log: Log,
     /// Prefix of its lines.
     label: Option<String>,
@@ -146,9 +146,9 @@ pub(super) struct Source {
     /// True if the last printed line has an end.
     at_line_start: bool,
     /// Unfinished line of an agent's stream that is shown in its readable form.
-    read: Option<Begun>,
+    read: Option<UnfinishedLine>,
     format: Option<Format>,
-    served: Served,
+    served: DaemonWatch,
     /// True if anything was printed.
     has_text: bool,
     /// Bytes of the log at the first look that are not shown yet.
@@ -157,16 +157,16 @@ pub(super) struct Source {
     check: Option<RunId>,
 }
 
-impl Source {
+impl RunLog {
     fn new(label: Option<String>, log: Log) -> Self {
-        Source {
+        RunLog {
             log,
             label,
             begun: String::new(),
             at_line_start: true,
             read: None,
             format: None,
-            served: Served::default(),
+            served: DaemonWatch::default(),
             has_text: false,
             left: None,
             check: None,
@@ -176,7 +176,7 @@ impl Source {
     /// Returns the whole log of one run; the log of an agent in its readable form.
     pub(super) fn of_run(task: &TaskId, run: RunId) -> Self {
         let log = Log { task_id: Some(task.clone()), run: Some(run), offset: Some(0), ..Log::default() };
-        Source { read: Some(Begun::default()), ..Source::new(None, log) }
+        RunLog { read: Some(UnfinishedLine::default()), ..RunLog::new(None, log) }
     }
 
     /// Shows the log written so far. In JSON it is one piece.
@@ -202,14 +202,14 @@ impl Source {
     }
 
     /// Returns true if a piece completes the log as it was at the start. A run may write faster than a person reads.
-    fn is_all_there_was(&mut self, piece: &Logged) -> bool {
+    fn is_all_there_was(&mut self, piece: &LogReply) -> bool {
         let left = self.left.get_or_insert(piece.length.saturating_sub(piece.offset));
         *left = left.saturating_sub(piece.next_offset.saturating_sub(piece.offset));
         *left == 0 || piece.text.is_empty()
     }
 
     /// Says that an ended log is empty, or where the log of the check is.
-    fn tell(&mut self, piece: &Logged) {
+    fn tell(&mut self, piece: &LogReply) {
         let (task, Some(run)) = (&piece.task_id, piece.run_id) else { return };
         if !self.has_text && piece.length == 0 {
             let until = if piece.ended { "" } else { " so far" };
@@ -239,7 +239,7 @@ impl Source {
     /// Shows the log written so far and then new output, until the run ends. Returns the exit code of the run.
     pub(super) async fn follow_to_end(&mut self, client: &Client, output: Output) -> Result<u8, Failure> {
         self.begin_anew();
-        let (mut waits, mut has_told) = (Waits::default(), false);
+        let (mut waits, mut has_told) = (ReportedReasons::default(), false);
         loop {
             self.served.look(client);
             let piece = client.call(&self.log).await?;
@@ -281,7 +281,7 @@ impl Source {
     }
 
     /// Prints a piece, and moves the offset behind it.
-    fn take(&mut self, piece: &Logged, output: Output) -> Result<(), Failure> {
+    fn take(&mut self, piece: &LogReply, output: Output) -> Result<(), Failure> {
         self.check = self.check.or(piece.check);
         self.has_text |= !piece.text.is_empty();
         self.log.run = piece.run_id;
@@ -310,7 +310,7 @@ impl Source {
 
     /// Completes an open last line.
     fn finish(&mut self, output: Output) -> Result<(), Failure> {
-        if let Some(rest) = self.read.as_mut().and_then(Begun::rest) {
+        if let Some(rest) = self.read.as_mut().and_then(UnfinishedLine::rest) {
             return output.text(&readable(&rest, self.format, output));
         }
         if std::mem::replace(&mut self.at_line_start, true) || output.json() {
@@ -334,7 +334,7 @@ fn archived(task: &TaskId) -> String {
 }
 
 /// Returns the exit code for a run that has ended.
-async fn code(client: &Client, piece: &Logged) -> Result<u8, Failure> {
+async fn code(client: &Client, piece: &LogReply) -> Result<u8, Failure> {
     let shown = client.call(&Show { task_id: Some(piece.task_id.clone()), ..Show::default() }).await?;
     let runs = Runs { task_id: Some(piece.task_id.clone()), ..Runs::default() };
     let (runs, _) = pages::all(client, &runs).await?;

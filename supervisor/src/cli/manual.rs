@@ -1,4 +1,4 @@
-//! Completions and manual pages, generated from the definitions of the command line.
+//! Generates completions and manual pages from the definitions of the command line.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{CommandLine, command, completion_script};
 use base::failure::Failure;
 
-/// Text of the main page about all commands.
+/// Sections of the main page that concern all commands.
 const COMMON: &str = r"
 .SH ENVIRONMENT
 .TP
@@ -27,10 +27,10 @@ Boards, sockets and configuration of the host's service.
 Those of a user. With \-\-root, everything lies under one directory.
 ";
 
-/// Suggestion in the error for a bad path.
+/// Expected kind of file, for the error about an unusable path.
 const PLACE: &str = "a directory";
 
-/// The manual page of the service's unit.
+/// Manual page of the unit.
 const UNIT: &str = include_str!("../../../systemd/supervisor.service.8");
 
 /// Print completions for a shell
@@ -109,7 +109,7 @@ fn write(dir: &Path, command: &clap::Command, name: &str) -> Result<(), Failure>
 fn page(command: &clap::Command, name: &str) -> io::Result<Vec<u8>> {
     use io::Write as _;
     let version = env!("CARGO_PKG_VERSION");
-    // Pages are named with dashes, commands with spaces.
+    // The names of pages have dashes, where commands have spaces.
     let man = clap_mangen::Man::new(command.clone().display_name(name.to_owned()))
         .title(name.to_uppercase())
         .source(format!("supervisor {version}"));
@@ -132,7 +132,8 @@ fn page(command: &clap::Command, name: &str) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Returns the text below the help: examples are shown as they are, other text is filled.
+/// Writes the text below the help of a command, a section for each block. Blocks with a heading, such as the examples, keep
+/// their line ends; other text is filled.
 fn notes(text: &mut Vec<u8>, after: &str) -> io::Result<()> {
     use io::Write as _;
     for block in after.split("\n\n").filter(|block| !block.trim().is_empty()) {

@@ -18,7 +18,7 @@ use verbs::{Holds, List, Listed, Matching, OnTasks, Rows as _};
 const PART: usize = 500;
 
 /// Tasks that a command line selects.
-pub(super) enum Said {
+pub(super) enum Selection {
     /// Ids.
     Ids,
     /// Selected by their properties, with nothing left to do: none matches, or they were only to be shown.
@@ -28,10 +28,10 @@ pub(super) enum Said {
 }
 
 pub(super) async fn run<V: OnTasks>(client: &Client, verb: V, output: Output) -> Result<u8, Failure> {
-    let ids = match said(client, &verb.matching(), V::NAME, verb.of(), output).await? {
-        Said::Ids => return super::call(client, verb, output).await,
-        Said::Nothing => return Ok(0),
-        Said::Tasks(ids) => ids,
+    let ids = match selection(client, &verb.matching(), V::NAME, verb.default_statuses(), output).await? {
+        Selection::Ids => return super::call(client, verb, output).await,
+        Selection::Nothing => return Ok(0),
+        Selection::Tasks(ids) => ids,
     };
     let mut all = V::Reply::none();
     for part in ids.chunks(PART) {
@@ -44,20 +44,20 @@ pub(super) async fn run<V: OnTasks>(client: &Client, verb: V, output: Output) ->
 
 /// Returns the tasks that a filter selects, after a person has confirmed the verb for them. Without a status, the
 /// filter selects tasks in one of `of`.
-pub(super) async fn said(
+pub(super) async fn selection(
     client: &Client,
     matching: &Matching,
     verb: &str,
     of: &[Status],
     output: Output,
-) -> Result<Said, Failure> {
+) -> Result<Selection, Failure> {
     let (dry_run, yes) = (matching.dry_run, matching.yes);
     let Some(list) = matching.list(of) else {
         if dry_run || yes {
             return Err(Failure::usage("--dry-run and --yes need tasks that are selected by flags")
                 .hint("select them with --status, --assignee, --tenant, --search, --since or --failed"));
         }
-        return Ok(Said::Ids);
+        return Ok(Selection::Ids);
     };
     let (mut tasks, _) = pages::all(client, &list).await?;
     tasks.retain(|task| matching.takes(task));
@@ -67,16 +67,16 @@ pub(super) async fn said(
     }
     if tasks.is_empty() && !(dry_run && output.json()) {
         complain(&no_match(matching, of));
-        return Ok(Said::Nothing);
+        return Ok(Selection::Nothing);
     }
     if dry_run {
         output.reply::<List>(&Listed::Rows(tasks))?;
-        return Ok(Said::Nothing);
+        return Ok(Selection::Nothing);
     }
     if !yes {
         ask(&tasks, verb, output).await?;
     }
-    Ok(Said::Tasks(tasks.into_iter().map(|task| task.id).collect()))
+    Ok(Selection::Tasks(tasks.into_iter().map(|task| task.id).collect()))
 }
 
 /// Returns the ids of tasks that have a hold of their own.

@@ -13,6 +13,7 @@ mod compat;
 mod completer;
 mod completion_script;
 mod create;
+mod daemon_watch;
 mod dashboard;
 mod dispatch;
 mod dispatch_fleet;
@@ -21,14 +22,14 @@ mod edit;
 mod editor;
 mod extension;
 mod follow;
-mod foreign;
+mod foreign_commands;
 mod forget;
 mod gc;
 mod grouped;
 mod handbook;
 #[cfg(test)]
 mod hint_tests;
-mod inert;
+mod ignored_flags;
 mod lane;
 mod list;
 mod login;
@@ -41,23 +42,22 @@ mod notify;
 mod nouns;
 mod outcome;
 mod pages;
+mod parse_errors;
 mod plugin;
 mod profile;
-mod reading;
-mod refused;
+mod readable_output;
 mod restore;
 mod run;
 mod schedule_add;
 mod schedules;
 mod serve;
-mod served;
 mod service;
-mod settle;
+mod settling;
 mod show;
 mod stop;
 mod tenant;
+mod tenant_directory;
 mod tenant_file;
-mod tenant_ground;
 mod tenant_settings;
 mod topics;
 mod transfer;
@@ -78,9 +78,9 @@ use crate::output::Output;
 use crate::top::{self, Top};
 use api::Working;
 use api::command::{AnyCommand, Command};
+use base::cli_context;
 use base::environment;
 use base::failure::Failure;
-use base::given;
 use base::invocation::WorkerSelf;
 use base::paths::Root;
 use base::terminal::Colour;
@@ -99,9 +99,9 @@ pub(crate) fn main() -> ExitCode {
     }
     let verb = compat::first_verb(&words);
     if words.get(verb).is_none_or(|word| word != "daemon") {
-        given::keep(&words, verb, |word| arguments::alone(Some(word)).is_some());
+        cli_context::keep(&words, verb, |word| arguments::alone(Some(word)).is_some());
     }
-    if let Some(failure) = foreign::pair(&words) {
+    if let Some(failure) = foreign_commands::pair(&words) {
         let json = words.iter().any(|word| word == "--json");
         Output::new(json, Colour::Never).fail(&failure);
         return ExitCode::from(failure.code.exit());
@@ -110,14 +110,14 @@ pub(crate) fn main() -> ExitCode {
         let mut cli = Cli::from_arg_matches(&matches)?;
         let root = cli.global.root.of_options_first(matches.value_source("root"));
         cli.global.root = root.map_err(|two| command().error(ErrorKind::ArgumentConflict, two))?;
-        Ok((cli, inert::warnings(&matches)))
+        Ok((cli, ignored_flags::warnings(&matches)))
     });
     let (cli, warnings) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => {
             return match extension::meant(&error, &words) {
                 Some(asked) => extension::run(asked),
-                None => refused::answer(&error, &words),
+                None => parse_errors::answer(&error, &words),
             };
         }
     };
@@ -291,11 +291,15 @@ mod tests {
         ] {
             let words = ["supervisor"].into_iter().chain(line.split_whitespace()).map(OsString::from);
             let words: Vec<OsString> = words.collect();
-            let said = |parsed: Result<ArgMatches, clap::Error>| match parsed {
+            let parsed_as = |parsed: Result<ArgMatches, clap::Error>| match parsed {
                 Ok(matches) => format!("{:?}", Cli::from_arg_matches(&matches).unwrap()),
                 Err(error) => format!("{:?} {error}", error.kind()),
             };
-            assert_eq!(said(matches(&words)), said(command().try_get_matches_from(&words)), "{line}");
+            assert_eq!(
+                parsed_as(matches(&words)),
+                parsed_as(command().try_get_matches_from(&words)),
+                "{line}"
+            );
         }
     }
 

@@ -1,15 +1,15 @@
-//! Exit codes for the outcome of a run, and of a task that no longer continues by itself.
+//! Exit codes of commands that wait, for the outcome of a run or of a task that no longer continues by itself.
 //!
 //! See decision 0119.
 
 use kernel::{BlockKind, Outcome, Run, Status};
 
 use base::exit::{BY_SIGNAL, Code, NEEDS_A_PERSON, TIMED_OUT};
-use verbs::Shown;
+use verbs::ShownTask;
 
-/// Returns the exit code of a command that followed a run to its end. It is the code of the task, as in `wait`, if this
-/// is the last run and the task does not continue by itself; else the code of the run.
-pub(super) fn after_run(shown: &Shown, run: &Run) -> u8 {
+/// Returns the exit code of a command that followed a run to its end. It is the task's exit code, as in `wait`, if this
+/// is the last run and the task does not continue by itself; else it is the run's.
+pub(super) fn after_run(shown: &ShownTask, run: &Run) -> u8 {
     let is_last = shown.runs.last().is_none_or(|last| last.id == run.id);
     of_task(shown).filter(|_| is_last).unwrap_or_else(|| of_run(run))
 }
@@ -24,7 +24,7 @@ fn of_run(run: &Run) -> u8 {
             | Outcome::ReviewRequested
             | Outcome::CheckPassed,
         ) => 0,
-        // The task waits for a person now, whatever signal ended its worker.
+        // The task waits for a person now. A signal that ended its worker does not matter.
         Some(Outcome::Blocked | Outcome::Cancelled) => NEEDS_A_PERSON,
         Some(Outcome::TimedOut) => TIMED_OUT,
         Some(_) | None => of_command(run),
@@ -38,7 +38,7 @@ fn of_command(run: &Run) -> u8 {
 }
 
 /// Returns the exit code of a task that continues only if a person acts; none while it continues by itself.
-pub(super) fn of_task(shown: &Shown) -> Option<u8> {
+pub(super) fn of_task(shown: &ShownTask) -> Option<u8> {
     let task = &shown.task;
     let failed = || shown.runs.last().map_or_else(|| Code::Failed.exit(), of_run);
     match task.status {

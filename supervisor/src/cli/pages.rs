@@ -1,12 +1,12 @@
-//! Lists at the command line: fetches pages up to the requested number of rows.
+//! Fetches the pages of a list for the command line, up to the requested number of rows.
 
 use crate::client::Client;
 use crate::output::Output;
 use base::failure::Failure;
 use verbs::{Listed, Pages};
 
-/// Calls a verb with pages and prints the requested number of rows. A person is told if there are more; a script gets
-/// an array unless it asks for a page.
+/// Calls a verb with pages and prints the requested number of rows. The text for a person mentions further rows. JSON is an
+/// array, or a page with its cursor if the command requests one.
 pub(super) async fn run<V: Pages + Clone>(
     client: &Client,
     mut verb: V,
@@ -20,7 +20,7 @@ pub(super) async fn run<V: Pages + Clone>(
     output.reply::<V>(&if output.json() { Listed::Rows(rows) } else { Listed::Page { rows, next } })
 }
 
-/// Fetches the requested number of rows page by page. The reply also has the cursor of the next rows.
+/// Fetches the requested number of rows page by page. Returns them with the cursor of the next row; none at the end.
 pub(super) async fn all<V: Pages + Clone>(
     client: &Client,
     verb: &V,

@@ -10,9 +10,9 @@ use super::{CommandLine, call, nouns};
 use crate::client::Client;
 use crate::output::Output;
 use api::blocking;
+use base::cli_context;
 use base::exit::Code;
 use base::failure::Failure;
-use base::given;
 use base::terminal::printable;
 use delivery::plugins::{Staged, uninstall};
 use setup::automation::plugins::{Language, Plugin, create, path_of};
@@ -100,7 +100,7 @@ pub(super) struct Uninstall {
 
 /// Result of a change of a plugin's directory.
 #[derive(Debug, Serialize)]
-struct Changed {
+struct ChangedPlugin {
     name: PluginName,
     path: PathBuf,
 }
@@ -114,7 +114,7 @@ pub(super) fn create_new(_: &Client, new: Create, output: Output) -> Result<u8, 
     let parent = directory.unwrap_or_else(|| PathBuf::from("."));
     let path = create(&parent, &name, language)?;
     let next = format!("check it with: supervisor plugin check {}", shown(&path));
-    said(output, "Created", &Changed { name, path }, Some(&given::repeated(&next)))
+    print_change(output, "Created", &ChangedPlugin { name, path }, Some(&cli_context::repeated(&next)))
 }
 
 pub(super) async fn check(client: &Client, Check { plugin }: Check, output: Output) -> Result<u8, Failure> {
@@ -135,7 +135,7 @@ pub(super) async fn install(client: &Client, install: Install, output: Output) -
     }
     let path = blocking("the plugin was not installed", move || staged.install()).await??;
     require_used(client, &name).await?;
-    said(output, "Installed", &Changed { name, path }, None)
+    print_change(output, "Installed", &ChangedPlugin { name, path }, None)
 }
 
 pub(super) async fn resume(
@@ -160,7 +160,7 @@ pub(super) async fn remove(
     let (root, removed) = (client.root().clone(), name.clone());
     let path = blocking("the plugin was not removed", move || uninstall(&root, &removed)).await??;
     client.call(&Reload::default()).await?;
-    said(output, "Uninstalled", &Changed { name, path }, None)
+    print_change(output, "Uninstalled", &ChangedPlugin { name, path }, None)
 }
 
 /// Adds a hint to an error about a plugin that is not installed, if its name looks like a directory.
@@ -175,7 +175,12 @@ fn shown(path: &Path) -> String {
     printable(&path.display().to_string()).clone()
 }
 
-fn said(output: Output, done: &str, changed: &Changed, next: Option<&str>) -> Result<u8, Failure> {
+fn print_change(
+    output: Output,
+    done: &str,
+    changed: &ChangedPlugin,
+    next: Option<&str>,
+) -> Result<u8, Failure> {
     if output.json() {
         output.value(changed)?;
         return Ok(0);
@@ -259,8 +264,8 @@ fn rights(plugin: &Plugin) -> String {
 fn adds(plugin: &Plugin) -> Vec<String> {
     let verbs = plugin.manifest.verbs.iter().map(|verb| format!("supervisor {} {}", plugin.name, verb.name));
     let tools = plugin.manifest.tools.iter().map(|tool| {
-        let whose = if tool.workers { "of workers" } else { "of operators" };
-        format!("{} {whose}", plugin.tool_name(tool))
+        let callers = if tool.workers { "of workers" } else { "of operators" };
+        format!("{} {callers}", plugin.tool_name(tool))
     });
     let sections =
         plugin.manifest.prompt.iter().map(|section| format!("the section `{}` of workers", section.title));

@@ -13,7 +13,7 @@ use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::printable;
 use base::time::duration::WrittenDuration;
-use host::kept::KeptHome;
+use host::retained::RetainedHome;
 use setup::config::Config;
 use setup::roster::{Adopted, Draft, Home, Limits, LooseName, Settings, adopt, files, shipped};
 use verbs::{ListLanes, ListProfiles, Reload, ShowMission, is_nobody, read_profile, show_profile};
@@ -152,7 +152,7 @@ pub(super) struct Create {
 
 /// Result of a change of a profile's file.
 #[derive(Debug, Serialize)]
-struct Changed {
+struct ChangedProfile {
     name: Profile,
     path: PathBuf,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -252,14 +252,14 @@ pub(super) async fn rm(client: &Client, Rm { name }: Rm, output: Output) -> Resu
         .hint(format!("`supervisor profile edit {name}` replaces it by one of yours")));
     }
     let path = files::remove(client.root(), &name)?;
-    let kept = KeptHome::all_of(client.root(), &name).into_iter();
+    let kept = RetainedHome::all_of(client.root(), &name).into_iter();
     let kept = kept.map(|home| {
         format!(
             "its login and what it remembers stay in {}: `supervisor login {name} --forget`",
             home.dir().display()
         )
     });
-    told(client, "Removed", name.clone(), path, kept.collect(), output).await
+    print_change(client, "Removed", name.clone(), path, kept.collect(), output).await
 }
 
 pub(super) async fn show(client: &Client, Show { name }: Show, output: Output) -> Result<u8, Failure> {
@@ -324,17 +324,18 @@ fn adopted(file: &Path, named: Option<Profile>) -> Result<(Profile, String, Vec<
     let Adopted { draft, left_out, is_profile } =
         adopt(&text).map_err(|fault| refuse(fault.line, &fault.message))?;
     let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    let said = draft.settings.name.clone().unwrap_or_else(|| stem.to_owned());
+    let requested = draft.settings.name.clone().unwrap_or_else(|| stem.to_owned());
     let name = match named {
         Some(name) => name,
-        None => said.parse().map_err(|e| {
-            Failure::usage(format!("`{said}` is not a name of a profile: {e}")).hint("choose one with --name")
+        None => requested.parse().map_err(|e| {
+            Failure::usage(format!("`{requested}` is not a name of a profile: {e}"))
+                .hint("choose one with --name")
         })?,
     };
     let mut left_out = left_out;
     left_out.extend(draft.grants());
     // If the name is the same, the text is kept with its comments.
-    let text = if is_profile && said == name.as_str() { text } else { draft.text(name.as_str()) };
+    let text = if is_profile && requested == name.as_str() { text } else { draft.text(name.as_str()) };
     Ok((name, text, left_out))
 }
 
@@ -353,12 +354,12 @@ async fn written(
         ))
         .hint("choose another name"));
     }
-    let persona = files::check(client.root(), &name, text)?;
+    let profile = files::check(client.root(), &name, text)?;
     let is_new = files::path_of(client.root(), &name).symlink_metadata().is_err();
     let lanes = client.call(&ListLanes::default()).await?;
     if is_new && lanes.iter().any(|lane| lane.name == name.as_str()) {
         // The profile takes over the tasks assigned to the lane, so it has to run on this lane.
-        if persona.settings.lane.as_ref() != Some(&name) {
+        if profile.settings.lane.as_ref() != Some(&name) {
             return Err(Failure::new(
                 Code::Conflict,
                 format!("`{name}` is a lane, and a profile of that name would take its tasks"),
@@ -368,11 +369,11 @@ async fn written(
         warnings.push(format!("the tasks of the lane `{name}` have this profile from now on"));
     }
     let path = files::write(client.root(), &name, text)?;
-    told(client, done, name, path, warnings, output).await
+    print_change(client, done, name, path, warnings, output).await
 }
 
 /// Makes the daemon read the profiles again. Reports the changes, and obstacles of the profile.
-async fn told(
+async fn print_change(
     client: &Client,
     done: &str,
     name: Profile,
@@ -387,7 +388,7 @@ async fn told(
         now.and_then(|now| now.cannot_run).map(|why| format!("nothing runs its tasks for now: {why}")),
     );
     if output.json() {
-        output.value(&Changed { name, path, warnings })?;
+        output.value(&ChangedProfile { name, path, warnings })?;
     } else {
         output.text(&format!("{done} {name}  {}\n", printable(&path.display().to_string())))?;
         output.warn(&warnings);

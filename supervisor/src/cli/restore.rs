@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use kernel::{BoardName, Clock as _, RunId, SystemClock};
+use kernel::{BoardName, Clock as _, RestoreTerms, RunId, SystemClock, UnfitRows};
 use serde::Serialize;
 
 use super::CommandLine;
@@ -16,7 +16,7 @@ use base::owner::{OwnerLock, Role};
 use base::paths::{Root, make_dir};
 use base::terminal::{complain, printable};
 use service::details::Details;
-use upkeep::transfer::attached;
+use upkeep::transfer::{attached, unfit_workspace};
 
 /// Replace the board with a backup
 #[derive(Clone, Debug, clap::Args)]
@@ -31,17 +31,22 @@ Examples:
 pub(super) struct Restore {
     /// The backup
     pub(super) file: PathBuf,
+    /// Restore rows with values that no board has, too
+    #[arg(long)]
+    pub(super) accept_rows: bool,
 }
 
 /// A board that was put back.
 #[derive(Debug, Serialize)]
-struct Restored {
+struct RestoredRoot {
     board: BoardName,
     board_id: kernel::BoardId,
     path: PathBuf,
     replaced: Option<PathBuf>,
     /// Attached files whose bytes are not there.
     missing: Vec<String>,
+    /// Restored rows with values that no board has.
+    unfit: Vec<String>,
 }
 
 pub(super) async fn run(line: &CommandLine, verb: Restore) -> Result<u8, Failure> {
@@ -56,40 +61,46 @@ pub(super) async fn run(line: &CommandLine, verb: Restore) -> Result<u8, Failure
     }
     let last_run = last_run_dir(root, board);
     let now = SystemClock.now();
-    let restored =
-        kernel::restore_board(&path, &verb.file, last_run, now, &failpoint::pass).map_err(|error| {
-            use kernel::OpenError as E;
-            let no_backup = matches!(
-                error,
-                E::Missing { .. }
-                    | E::Empty { .. }
-                    | E::Truncated { .. }
-                    | E::NotAFile { .. }
-                    | E::NotABoard { .. }
-                    | E::Corrupt { .. }
-            );
-            if let Some(dir) = path.parent() {
-                // Removes the directory of a board that did not exist before, which would be listed as damaged.
-                // `remove_dir` keeps a directory with files.
-                drop(std::fs::remove_dir(dir));
-            }
-            let is_no_file = matches!(error, E::NotAFile { .. });
-            let failure = Failure::from(error);
-            let code = if is_no_file { Code::Usage } else { failure.code };
-            let failure = Failure { code, ..failure };
-            if no_backup { failure.hint("name a file written by `supervisor backup`") } else { failure }
-        })?;
-    let details = restored.details.as_deref().and_then(Details::told);
+    let unfit = if verb.accept_rows { UnfitRows::Kept } else { UnfitRows::Refused };
+    let terms = RestoreTerms { runs: last_run, now, workspace: &unfit_workspace, unfit };
+    let restored = kernel::restore_board(&path, &verb.file, &terms, &failpoint::pass).map_err(|error| {
+        use kernel::OpenError as E;
+        let hint = match error {
+            E::Missing { .. }
+            | E::Empty { .. }
+            | E::Truncated { .. }
+            | E::NotAFile { .. }
+            | E::NotABoard { .. }
+            | E::Corrupt { .. } => Some("name a file written by `supervisor backup`"),
+            E::OlderFormat { .. } => Some("name a backup of release 0.1.0 or a later one"),
+            _ => None,
+        };
+        if let Some(dir) = path.parent() {
+            // Removes the directory of a board that did not exist before, which would be listed as damaged.
+            // `remove_dir` keeps a directory with files.
+            drop(std::fs::remove_dir(dir));
+        }
+        let is_no_file = matches!(error, E::NotAFile { .. });
+        let failure = Failure::from(error);
+        let code = if is_no_file { Code::Usage } else { failure.code };
+        let failure = Failure { code, ..failure };
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })?;
+    let details = restored.details.as_deref().and_then(Details::parse);
     if let (Some(details), Some(dir)) = (details, path.parent()) {
         details.write(dir)?;
     }
     let (_, missing) = attached::flaws(root, board)?;
-    let restored = Restored {
+    let restored = RestoredRoot {
         board: board.clone(),
         board_id: restored.board,
         path,
         replaced: restored.replaced,
         missing,
+        unfit: restored.unfit,
     };
     if output.json() {
         output.value(&restored)?;
@@ -103,6 +114,9 @@ pub(super) async fn run(line: &CommandLine, verb: Restore) -> Result<u8, Failure
         text.push('\n');
     }
     output.text(&text)?;
+    for row in &restored.unfit {
+        complain(&format!("warning: {} has a value that no board has", printable(row)));
+    }
     if !restored.missing.is_empty() {
         complain(&format!("warning: {}", attached::listed(&restored.missing)));
         complain(

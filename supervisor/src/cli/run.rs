@@ -2,22 +2,22 @@
 
 use kernel::{CommitMode, Profile, RunId, Status, TaskId, Tenant, WaitingCode};
 
-use super::served::Served;
-use super::waits::Waits;
+use super::daemon_watch::DaemonWatch;
+use super::waits::ReportedReasons;
 use super::{CommandLine, create, logs, outcome, wait};
 use crate::client::Client;
 use crate::output::Output;
 use api::command::Command as _;
+use base::cli_context;
 use base::exit::Code;
 use base::failure::Failure;
-use base::given;
 use base::owner::{OwnerLock, Ownership};
 use base::paths::Root;
 use base::terminal::{complain, cut};
 use base::time::duration::WrittenDuration;
 use setup::config::Config;
 use setup::roster::{Roster, nearest};
-use verbs::{Assignees, Create, Events, Listed, Show, Shown};
+use verbs::{Assignees, Create, Events, Listed, Show, ShownTask};
 
 /// Time that a request waits at the daemon. It is short because the reason of a wait may change without an event of the
 /// task.
@@ -126,7 +126,7 @@ pub(super) async fn run(line: &CommandLine, run: Run) -> Result<u8, Failure> {
         }
         // Cancel-safe: `follow` only reads.
         _ = tokio::signal::ctrl_c() => {
-            complain(&given::repeated(&format!(
+            complain(&cli_context::repeated(&format!(
                 "\n{task} continues. Follow it: supervisor logs -f {task}\nEnd it: supervisor cancel {task}"
             )));
             Ok(INTERRUPTED)
@@ -249,12 +249,12 @@ fn is_program(words: &[String]) -> bool {
 }
 
 /// Shows the output of a task's runs until the task no longer continues by itself.
-async fn follow(client: &Client, task: &TaskId, output: Output) -> Result<Shown, Failure> {
+async fn follow(client: &Client, task: &TaskId, output: Output) -> Result<ShownTask, Failure> {
     let show = Show { task_id: Some(task.clone()), ..Show::default() };
     let mut events = Events { task: Some(task.clone()), limit: 1000, ..Events::default() };
     let mut seen = RunId(0);
-    let mut waits = Waits::default();
-    let mut served = Served::default();
+    let mut waits = ReportedReasons::default();
+    let mut served = DaemonWatch::default();
     loop {
         served.look(client);
         // The cursor is read before the task, so that a start in between ends the wait early.
@@ -266,7 +266,7 @@ async fn follow(client: &Client, task: &TaskId, output: Output) -> Result<Shown,
             seen = run.id;
             events.wait = 0;
             if !output.json() {
-                logs::Source::of_run(task, seen).follow_to_end(client, output).await?;
+                logs::RunLog::of_run(task, seen).follow_to_end(client, output).await?;
                 continue;
             }
         }
@@ -281,7 +281,7 @@ async fn follow(client: &Client, task: &TaskId, output: Output) -> Result<Shown,
     }
 }
 
-fn end(shown: &Shown, output: Output) -> Result<u8, Failure> {
+fn end(shown: &ShownTask, output: Output) -> Result<u8, Failure> {
     let code = outcome::of_task(shown).unwrap_or_default();
     if output.json() {
         output.value(shown)?;
@@ -292,13 +292,13 @@ fn end(shown: &Shown, output: Output) -> Result<u8, Failure> {
             Some(question) => format!("; {}", question.command(&task.id)),
             None => next(shown).map(|verb| format!("; supervisor {verb} {}", task.id)).unwrap_or_default(),
         };
-        complain(&given::repeated(&format!("supervisor show {}{next}", task.id)));
+        complain(&cli_context::repeated(&format!("supervisor show {}{next}", task.id)));
     }
     Ok(code)
 }
 
 /// Returns the verb that makes a waiting task continue.
-fn next(shown: &Shown) -> Option<&'static str> {
+fn next(shown: &ShownTask) -> Option<&'static str> {
     let code = shown.why.as_ref()?.code;
     // A task that was blocked with a request for review has no work to approve.
     let is_blocked = shown.task.status == Status::Blocked;

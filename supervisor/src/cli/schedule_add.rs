@@ -10,7 +10,7 @@ use crate::output::Output;
 use base::failure::Failure;
 use base::time::duration::WrittenDuration;
 use setup::automation::schedules::{ScheduleText, TaskText, TimesText};
-use verbs::{SaveSchedule, localized_workspace, read_text};
+use verbs::{SaveSchedule, local_workspace, read_text};
 
 /// Flags that define the schedule's ticks.
 const OF_A_SCHEDULE: [&str; 13] = [
@@ -153,7 +153,7 @@ impl Add {
             Some(file) => Some(read_text(&file)?),
             None => self.body,
         };
-        let workspace = self.workspace.as_deref().map(localized_workspace).transpose()?;
+        let workspace = self.workspace.as_deref().map(local_workspace).transpose()?;
         let task = self.title.map(|title| TaskText {
             title,
             body,

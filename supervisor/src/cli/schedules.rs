@@ -125,7 +125,7 @@ pub(super) struct Import {
 
 /// A file of a schedule that was checked.
 #[derive(Debug, Serialize)]
-struct Checked {
+struct CheckedSchedules {
     path: PathBuf,
     ok: bool,
     error: Option<String>,
@@ -216,7 +216,7 @@ pub(super) fn check(client: &Client, Check { file }: Check, output: Output) -> R
         files.sort();
         files
     };
-    let checked: Vec<Checked> = files.iter().map(|path| checked(path)).collect();
+    let checked: Vec<CheckedSchedules> = files.iter().map(|path| checked(path)).collect();
     if output.json() {
         output.value(&checked)?;
     } else {
@@ -246,22 +246,24 @@ fn is_foreign(path: &Path) -> bool {
     path.extension().and_then(|ending| ending.to_str()).is_some_and(|ending| ENDINGS.contains(&ending))
 }
 
-fn checked(path: &Path) -> Checked {
+fn checked(path: &Path) -> CheckedSchedules {
     let read = || {
         let name = name_of(path)?;
         let text = read_text(path).map_err(|e| e.to_string())?;
         let planned = if is_foreign(path) {
-            let said = installed(&name, path, &text)?;
+            let name_in_file = installed(&name, path, &text)?;
             let at = |(key, why): (&str, String)| format!("{}: {key}: {why}", path.display());
-            Planned::of(&name, said).map_err(at)?
+            Planned::from_text(&name, name_in_file).map_err(at)?
         } else {
             Planned::parse(&name, &text, path).map_err(|defect| defect.to_string())?
         };
         kernel::ticks_ahead(&name, &planned.spec, SystemClock.now(), AHEAD).map_err(|e| e.to_string())
     };
     match read() {
-        Ok(ahead) => Checked { path: path.to_owned(), ok: true, error: None, ahead },
-        Err(error) => Checked { path: path.to_owned(), ok: false, error: Some(error), ahead: Vec::new() },
+        Ok(ahead) => CheckedSchedules { path: path.to_owned(), ok: true, error: None, ahead },
+        Err(error) => {
+            CheckedSchedules { path: path.to_owned(), ok: false, error: Some(error), ahead: Vec::new() }
+        }
     }
 }
 
@@ -275,7 +277,7 @@ pub(super) async fn import(client: &Client, import: Import, output: Output) -> R
     let Import { file, name, force: replace } = import;
     let (said, schedule) = imported(&file, &read_text(&file)?)?;
     let unnamed = |why: String| Failure::usage(why).hint("choose a name with --name");
-    let name = match (name, said) {
+    let name = match (name, name_in_file) {
         (Some(name), _) => name,
         (None, Some(said)) => said.parse().map_err(|e: kernel::ParseError| unnamed(e.to_string()))?,
         (None, None) => name_of(&file).map_err(unnamed)?,
@@ -284,7 +286,7 @@ pub(super) async fn import(client: &Client, import: Import, output: Output) -> R
     let board = Some(client.board().clone()).filter(|board| *board != kernel::BoardName::default());
     let schedule = ScheduleText { board, ..schedule };
     // An invalid command is refused here, with the name of its file.
-    Planned::of(&name, schedule.clone()).map_err(|(key, why)| {
+    Planned::from_text(&name, schedule.clone()).map_err(|(key, why)| {
         Failure::usage(format!("{}: {key}: {why}", file.display())).hint(format!(
             "write {} yourself: `supervisor help docs/schedules.md` describes it",
             path.display()

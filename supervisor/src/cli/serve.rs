@@ -1,4 +1,4 @@
-//! `daemon` at the command line: runs it in the foreground.
+//! `daemon` at the command line: runs the daemon in the foreground.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use base::terminal::complain;
 use bridges::a2a;
 use bridges::chat;
 use bridges::dashboard;
-use daemon::Extent;
+use daemon::DaemonMode;
 use setup::config::Tuning;
 
 /// Run the daemon in the foreground
@@ -75,9 +75,9 @@ pub(super) async fn run(line: &CommandLine, verb: Daemon) -> Result<u8, Failure>
         }
     };
     let surface = dashboard::mount(a2a::mount(chat::mount(mcp::mount(surface()))));
-    let ended = daemon::run(root, Extent::Forever, tuning, surface, announce).await;
+    let ended = daemon::run(root, DaemonMode::Forever, tuning, surface, announce).await;
     if let Some(path) = &verb.pidfile {
-        // Readers of the file assume that the daemon runs while the file exists.
+        // The file is removed because its readers take its existence as a sign that the daemon runs.
         drop(std::fs::remove_file(path));
     }
     ended.map(|_| 0)

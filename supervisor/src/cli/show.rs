@@ -8,7 +8,7 @@ use crate::output::Output;
 use api::command::Command as _;
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
-use verbs::{Show, Shown, show_sandbox};
+use verbs::{Show, ShownTask, show_sandbox};
 
 pub(super) async fn run(client: &Client, mut show: Show, output: Output) -> Result<u8, Failure> {
     if output.json() {
@@ -30,11 +30,11 @@ pub(super) async fn run(client: &Client, mut show: Show, output: Output) -> Resu
 }
 
 /// Shows the state of a task's worker. Shows nothing if the daemon does not respond.
-async fn show_worker(client: &Client, shown: &Shown, screen: &mut Screen) {
+async fn show_worker(client: &Client, shown: &ShownTask, screen: &mut Screen) {
     let asked = verbs::Status { tenant: shown.task.tenant.clone(), ..verbs::Status::default() };
     let Ok(report) = client.call(&asked).await else { return };
     if let Some(worker) = report.workers.iter().find(|worker| worker.run.task == shown.task.id) {
         screen.heading("Worker");
-        screen.hanging("  ", &printable(&worker.told()));
+        screen.hanging("  ", &printable(&worker.state_line()));
     }
 }

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use kernel::{Counted, Status, TaskId, Tenant};
 use serde::Serialize;
 
-use super::tenant_file::{self, Changes};
-use super::tenant_ground::{self, Ground};
-use super::tenant_settings::Settings;
+use super::tenant_directory::{self, TenantDirectory};
+use super::tenant_file::{self, TenantChanges};
+use super::tenant_settings::TenantSettings;
 use super::{CommandLine, nouns, pages};
 use crate::client::Client;
 use crate::output::Output;
@@ -58,7 +58,7 @@ pub(super) struct Create {
     /// Its name, which tasks have as their tenant
     name: Tenant,
     #[command(flatten)]
-    settings: Box<Settings>,
+    settings: Box<TenantSettings>,
     /// Create the user of --unix-user with useradd; as root alone
     #[arg(long, requires_all = ["unix_user", "dir"])]
     create_user: bool,
@@ -86,7 +86,7 @@ pub(super) struct Edit {
     /// The tenant
     name: Tenant,
     #[command(flatten)]
-    settings: Box<Settings>,
+    settings: Box<TenantSettings>,
     /// Remove a key of its file (repeatable)
     #[arg(long, value_name = "KEY")]
     unset: Vec<String>,
@@ -108,7 +108,7 @@ pub(super) struct Rm {
 
 /// Result of a change of a tenant's file.
 #[derive(Debug, Serialize)]
-struct Changed {
+struct ChangedTenant {
     name: Tenant,
     path: PathBuf,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -124,9 +124,10 @@ pub(super) async fn run(line: &CommandLine, tenant: TenantCommand) -> Result<u8,
 pub(super) async fn edit(client: &Client, edit: Edit, output: Output) -> Result<u8, Failure> {
     let Edit { name, settings, unset } = edit;
     let text = tenant_file::text_of(client.root(), &name)?;
-    let (read, text) = Changes { settings: &settings, unset: &unset }.apply(client.root(), &name, &text)?;
+    let (read, text) =
+        TenantChanges { settings: &settings, unset: &unset }.apply(client.root(), &name, &text)?;
     if settings.dir.is_some() || settings.unix_user.is_some() {
-        tenant_ground::prepare(client.root(), Ground::of(&read))?;
+        tenant_directory::prepare(client.root(), TenantDirectory::from_config(&read))?;
     }
     let warnings = obstacles(client, &name, &read);
     written(client, NewFile { done: "Changed", name, text: &text }, warnings, output).await
@@ -139,11 +140,11 @@ pub(super) async fn create(client: &Client, create: Create, output: Output) -> R
         return Err(Failure::new(Code::Conflict, format!("{} exists already", path.display()))
             .hint(format!("change it with `supervisor tenant edit {name}`")));
     }
-    let (read, text) = Changes { settings: &settings, unset: &[] }.apply(client.root(), &name, "")?;
+    let (read, text) = TenantChanges { settings: &settings, unset: &[] }.apply(client.root(), &name, "")?;
     if create_user {
-        tenant_ground::create_user(&read)?;
+        tenant_directory::create_user(&read)?;
     }
-    tenant_ground::prepare(client.root(), Ground::of(&read))?;
+    tenant_directory::prepare(client.root(), TenantDirectory::from_config(&read))?;
     let warnings = obstacles(client, &name, &read);
     written(client, NewFile { done: "Created", name, text: &text }, warnings, output).await
 }
@@ -151,7 +152,7 @@ pub(super) async fn create(client: &Client, create: Create, output: Output) -> R
 /// Returns the defects of a tenant, with its undefined assignees and policies.
 fn obstacles(client: &Client, name: &Tenant, tenant: &TenantConfig) -> Vec<String> {
     let (root, config) = (client.root(), Config::to_read_with(client.root()).0);
-    let mut found = tenant_ground::obstacles(root, name, tenant, &config.tenants);
+    let mut found = tenant_directory::obstacles(root, name, tenant, &config.tenants);
     let (roster, policy) = (Roster::load(root), tenant.policy.as_deref());
     if let Some(assignee) = &tenant.assignee {
         found.extend(roster.resolve(assignee, policy, &config).err().map(|why| why.warning()));
@@ -193,10 +194,10 @@ async fn written(
     let path = tenant_file::write(client.root(), &name, text)?;
     let reloaded = client.call(&Reload::default()).await?;
     warnings.extend(reloaded.defects.iter().map(ToString::to_string));
-    told(done, &Changed { name, path, cancelled: Vec::new(), warnings }, output)
+    print_change(done, &ChangedTenant { name, path, cancelled: Vec::new(), warnings }, output)
 }
 
-fn told(done: &str, changed: &Changed, output: Output) -> Result<u8, Failure> {
+fn print_change(done: &str, changed: &ChangedTenant, output: Output) -> Result<u8, Failure> {
     if output.json() {
         output.value(changed)?;
     } else {
@@ -242,7 +243,7 @@ pub(super) async fn rm(client: &Client, Rm { name, cancel }: Rm, output: Output)
         "its tasks, their history and their files stay on the board: `supervisor export --tenant {name}`"
     )];
     warnings.extend(tenant_file::kept(client.root(), &name, &text));
-    told("Removed", &Changed { name, path, cancelled, warnings }, output)
+    print_change("Removed", &ChangedTenant { name, path, cancelled, warnings }, output)
 }
 
 /// Cancels the tasks of a tenant that may still start or that run. A blocked task keeps waiting for a person.

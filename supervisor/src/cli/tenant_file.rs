@@ -1,4 +1,4 @@
-//! Reads, edits, writes and removes the files of `tenants.d/`, each as a whole.
+//! Reads, changes, writes and removes the files of `tenants.d/`. Each file is replaced as a whole.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use kernel::Tenant;
 use toml::{Table, Value};
 
-use super::tenant_settings::Settings;
+use super::tenant_settings::TenantSettings;
 use base::exit::Code;
 use base::failure::Failure;
 use base::paths::Root;
@@ -43,10 +43,11 @@ pub(super) fn remove(root: &Root, name: &Tenant) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
-/// Returns the remains of a tenant after the removal of its file, which had this text.
+/// Returns sentences about the parts of a tenant that remain after the removal of its file. `text` is the text of the
+/// removed file.
 pub(super) fn kept(root: &Root, name: &Tenant, text: &str) -> Vec<String> {
     let table: Table = text.parse().unwrap_or_default();
-    // A missing configuration names no tenant. A configuration that cannot be read is reported elsewhere.
+    // A missing configuration names no tenant. Other commands report a configuration that cannot be read.
     let config = settings::read(&root.config_file()).unwrap_or_default();
     let dir = table.get("root").and_then(Value::as_str).map(|dir| format!("its directory {dir} stays"));
     let user = table.get("user").map(|user| format!("the Unix user {user} stays"));
@@ -65,14 +66,17 @@ fn is_named(config: &Table, name: &Tenant) -> bool {
 
 /// Changes to a file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Changes<'a> {
-    pub(super) settings: &'a Settings,
-    /// The keys that are to go.
+pub(super) struct TenantChanges<'a> {
+    pub(super) settings: &'a TenantSettings,
+    /// Keys to remove from the file.
     pub(super) unset: &'a [String],
 }
 
-impl Changes<'_> {
-    /// Returns the settings after the change, and the new text. An unusable result is refused.
+impl TenantChanges<'_> {
+    /// Returns the settings after the change, and the new text of the file.
+    ///
+    /// # Errors
+    /// A key to remove does not exist, or the changed settings cannot be used.
     pub(super) fn apply(
         self,
         root: &Root,
@@ -80,7 +84,7 @@ impl Changes<'_> {
         text: &str,
     ) -> Result<(TenantConfig, String), Failure> {
         let path = path_of(root, name);
-        let (form, text) = TextForm::of(text);
+        let (form, text) = TextForm::split(text);
         let mut table: Table = text.parse().map_err(|e: toml::de::Error| {
             Failure::usage(format!("{}: {}", path.display(), e.message()))
                 .hint("correct the file, or remove it")
@@ -101,7 +105,7 @@ impl Changes<'_> {
     }
 
     fn set(self, table: &mut Table) -> Result<(), Failure> {
-        let Settings { dir, unix_user, members, groups, boards, max_running, .. } = self.settings;
+        let TenantSettings { dir, unix_user, members, groups, boards, max_running, .. } = self.settings;
         if let Some(root) = dir {
             let path = std::path::absolute(root).map_err(|e| Failure::file("resolve", root, &e))?;
             let Some(path) = path.to_str() else {
@@ -133,7 +137,7 @@ impl Changes<'_> {
         if let Some(most) = max_running {
             table.insert("max_running".to_owned(), i64::from(*most).into());
         }
-        let Settings { max_runtime, policy, assignee, pools, quotas, budget, .. } = self.settings;
+        let TenantSettings { max_runtime, policy, assignee, pools, quotas, budget, .. } = self.settings;
         let words = [
             ("max_runtime", max_runtime.clone()),
             ("policy", policy.clone()),
@@ -162,10 +166,13 @@ impl Changes<'_> {
     }
 }
 
-/// Parses the number after a `=`. A word that is no number may be a duration or a size, which is a string in the file.
+/// Parses the number after the `=` of an argument such as `--budget tokens=5`.
+///
+/// # Errors
+/// The text is not a number. Durations and sizes with a unit are refused.
 fn number(name: &str, value: &str) -> Result<Value, Failure> {
     if let Ok(whole) = value.parse::<i64>() {
-        // The file has amounts of money as numbers with a point.
+        // In the file, an amount of money is a floating-point number.
         let is_money = name == "cost_usd";
         #[expect(clippy::cast_precision_loss, reason = "an amount of money is far below 2^52")]
         return Ok(if is_money { Value::Float(whole as f64) } else { Value::Integer(whole) });
@@ -186,21 +193,21 @@ mod tests {
         RootChoice { root: Some("/srv/x".into()), ..RootChoice::default() }.resolve(|_| None).unwrap()
     }
 
-    fn apply(settings: &Settings, unset: &[&str], text: &str) -> Result<String, Failure> {
+    fn apply(settings: &TenantSettings, unset: &[&str], text: &str) -> Result<String, Failure> {
         let unset: Vec<String> = unset.iter().map(|key| (*key).to_owned()).collect();
-        let changes = Changes { settings, unset: &unset };
+        let changes = TenantChanges { settings, unset: &unset };
         changes.apply(&root(), &"acme".parse().unwrap(), text).map(|(_, text)| text)
     }
 
     #[test]
     fn what_is_named_changes_and_the_rest_stays() {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let settings = Settings {
+        let settings = TenantSettings {
             max_running: Some(3),
             members: vec!["ann".to_owned(), "1001".to_owned()],
             quotas: vec![pair("creates", "7")],
             budget: vec![pair("cost_usd", "5")],
-            ..Settings::default()
+            ..TenantSettings::default()
         };
         let text = "policy = \"strict\"\nmax_runtime = \"1h\"\n[quotas]\nlinks = 9\n";
         let text = apply(&settings, &["max_runtime"], text).unwrap();
@@ -222,14 +229,14 @@ mod tests {
 
     #[test]
     fn what_the_file_could_not_say_is_refused() {
-        let quota = |name: &str, value: &str| Settings {
+        let quota = |name: &str, value: &str| TenantSettings {
             quotas: vec![(name.to_owned(), value.to_owned())],
-            ..Settings::default()
+            ..TenantSettings::default()
         };
         assert!(apply(&quota("creates", "many"), &[], "").unwrap_err().message.contains("many"));
         assert!(apply(&quota("nothing", "1"), &[], "").unwrap_err().message.contains("unknown field"));
-        assert!(apply(&Settings::default(), &["policy"], "").unwrap_err().message.contains("no key"));
-        let zero = Settings { max_runtime: Some("0".to_owned()), ..Settings::default() };
+        assert!(apply(&TenantSettings::default(), &["policy"], "").unwrap_err().message.contains("no key"));
+        let zero = TenantSettings { max_runtime: Some("0".to_owned()), ..TenantSettings::default() };
         assert!(apply(&zero, &[], "").unwrap_err().message.contains("max_runtime is 0"));
     }
 }

@@ -6,7 +6,7 @@ use kernel::{BoardName, Profile};
 
 /// Settings in the file of a tenant.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(super) struct Settings {
+pub(super) struct TenantSettings {
     /// The directory that its tasks may work in, beside scratch ones: `root` in its file
     #[arg(long, value_name = "DIR")]
     pub(super) dir: Option<PathBuf>,

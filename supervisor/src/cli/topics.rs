@@ -1,11 +1,11 @@
-//! `help TOPIC`: help about subjects beyond a single command.
+//! `help TOPIC`: texts about subjects that concern several commands.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
 
 use super::{compat, handbook};
 
-/// A topic: its name, what it is about, and its text.
+/// Topic with its name, its subject and its text.
 struct Topic {
     name: &'static str,
     about: &'static str,
@@ -91,10 +91,10 @@ A worker has others: `supervisor run env` shows them.
     },
 ];
 
-/// The topic that lists the pages of the documentation.
+/// Name of the topic that lists the pages of the documentation.
 const PAGES: &str = "docs";
 
-/// Returns the text of the topic or page that a command line asks for.
+/// Returns the text of the topic or page that a command line requests; none for any other command line.
 pub(super) fn asked(words: &[OsString]) -> Option<Cow<'static, str>> {
     let mut words = words.iter().skip(compat::first_verb(words)).map(|word| word.to_str());
     if words.next()? != Some("help") {

@@ -12,7 +12,7 @@ use super::restore::refuse_worker;
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Ink, Screen, cut, printable};
-use upkeep::doctor::Verdict;
+use upkeep::doctor::CheckResult;
 use upkeep::doctor::upgrade::{Adoption, BoardFound, RunFound, adoption};
 
 /// Time limit of another program's response. A release reads a few small files for each run.
@@ -79,34 +79,34 @@ async fn ask(line: &CommandLine, program: &Path) -> Result<u8, Failure> {
             "the program of the other release, such as ./supervisor-new",
         )
     })?;
-    let Ok(told) = tokio::time::timeout(WITHIN, Told::by(&mut asked)).await else {
+    let Ok(output) = tokio::time::timeout(WITHIN, ProgramOutput::read_from(&mut asked)).await else {
         let why = format!("it has not answered within {}", kernel::brief(WITHIN));
         return Err(no_answer(line, program, &why));
     };
-    let told = told.map_err(|e| Failure::file("read the answer of", program, &e))?;
-    if let Ok(found) = serde_json::from_slice::<Adoption>(&told.stdout) {
+    let output = output.map_err(|e| Failure::file("read the answer of", program, &e))?;
+    if let Ok(found) = serde_json::from_slice::<Adoption>(&output.stdout) {
         report(line, &found)
     } else {
-        let said = String::from_utf8_lossy(&told.stderr);
-        let said = said.lines().next().map(|said| format!(": {}", cut(&printable(said), SHOWN)));
-        let why = format!("it prints no record ({}){}", told.status, said.unwrap_or_default());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let stderr = stderr.lines().next().map(|stderr| format!(": {}", cut(&printable(stderr), SHOWN)));
+        let why = format!("it prints no record ({}){}", output.status, stderr.unwrap_or_default());
         Err(no_answer(line, program, &why))
     }
 }
 
 /// Answer of another program.
-struct Told {
+struct ProgramOutput {
     status: ExitStatus,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
 }
 
-impl Told {
+impl ProgramOutput {
     /// Reads both streams up to a limit until the program ends. A program that writes more is ended by its closed pipe.
-    async fn by(asked: &mut Child) -> std::io::Result<Self> {
+    async fn read_from(asked: &mut Child) -> std::io::Result<Self> {
         let streams = tokio::try_join!(start_of(asked.stdout.take()), start_of(asked.stderr.take()));
         let (stdout, stderr) = streams?;
-        Ok(Told { status: asked.wait().await?, stdout, stderr })
+        Ok(ProgramOutput { status: asked.wait().await?, stdout, stderr })
     }
 }
 
@@ -129,17 +129,16 @@ fn no_answer(line: &CommandLine, program: &Path, why: &str) -> Failure {
 fn show(found: &Adoption, screen: &mut Screen) {
     let Adoption { version, run_directories, runs, boards, configuration, ok } = found;
     screen.line(format!(
-        "supervisor {} reads run directories of version {} to {}",
+        "supervisor {} reads run directories of version {}",
         printable(version),
-        run_directories.oldest,
-        run_directories.newest
+        shim::rundir::versions(run_directories.oldest, run_directories.newest)
     ));
     for run in runs {
         let (verdict, text) = of_run(run);
         row(screen, verdict, &text);
     }
     if runs.is_empty() {
-        row(screen, Verdict::Ok, "runs: none is open");
+        row(screen, CheckResult::Ok, "runs: none is open");
     }
     for board in boards {
         let (verdict, text) = of_board(board);
@@ -161,35 +160,35 @@ fn show(found: &Adoption, screen: &mut Screen) {
     });
 }
 
-fn row(screen: &mut Screen, verdict: Verdict, text: &str) {
+fn row(screen: &mut Screen, verdict: CheckResult, text: &str) {
     let (ink, word) = match verdict {
-        Verdict::Ok => (Ink::Green, "ok"),
-        Verdict::Warning => (Ink::Yellow, "warning"),
-        Verdict::Error => (Ink::Red, "error"),
+        CheckResult::Ok => (Ink::Green, "ok"),
+        CheckResult::Warning => (Ink::Yellow, "warning"),
+        CheckResult::Error => (Ink::Red, "error"),
     };
     let label = screen.paint(ink, word);
     screen.hanging(&format!("{label}{}", " ".repeat(8 - word.len())), &printable(text));
 }
 
-fn of_run(found: &RunFound) -> (Verdict, String) {
+fn of_run(found: &RunFound) -> (CheckResult, String) {
     let RunFound { board, run, task, version, has_ended, adopted, why } = found;
     let task = task.as_ref().map(|task| format!(" of {task}")).unwrap_or_default();
     let head = format!("run {run}{task} on board {board}");
     if !adopted {
-        return (Verdict::Error, format!("{head}: {}", why.as_deref().unwrap_or("it is not adopted")));
+        return (CheckResult::Error, format!("{head}: {}", why.as_deref().unwrap_or("it is not adopted")));
     }
     let version = version.map(|version| format!("version {version}, ")).unwrap_or_default();
     let what = if *has_ended { "its end is recorded" } else { "it is taken over" };
-    (Verdict::Ok, format!("{head}: {version}{what}"))
+    (CheckResult::Ok, format!("{head}: {version}{what}"))
 }
 
-fn of_board(found: &BoardFound) -> (Verdict, String) {
+fn of_board(found: &BoardFound) -> (CheckResult, String) {
     let BoardFound { board, schema, known, migrated, why, .. } = found;
     let number = |schema: &Option<i64>| schema.map_or_else(|| "?".to_owned(), |schema| schema.to_string());
     match (why, migrated) {
-        (Some(why), _) => (Verdict::Error, format!("board {board}: {why}")),
+        (Some(why), _) => (CheckResult::Error, format!("board {board}: {why}")),
         (None, true) => (
-            Verdict::Warning,
+            CheckResult::Warning,
             format!(
                 "board {board}: its first start migrates schema {} to {}; make a backup, for an earlier release does not read \
                  it then",
@@ -197,6 +196,6 @@ fn of_board(found: &BoardFound) -> (Verdict, String) {
                 number(known)
             ),
         ),
-        (None, false) => (Verdict::Ok, format!("board {board}: schema {}", number(schema))),
+        (None, false) => (CheckResult::Ok, format!("board {board}: schema {}", number(schema))),
     }
 }

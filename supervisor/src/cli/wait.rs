@@ -4,14 +4,14 @@ use kernel::{TaskId, Waiting};
 use serde::Serialize;
 
 use super::CommandLine;
-use super::settle::Settling;
+use super::settling::Settling;
 use crate::client::Client;
 use crate::output::Output;
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{cut, printable};
 use base::time::duration::WrittenDuration;
-use verbs::Shown;
+use verbs::ShownTask;
 
 /// Wait for tasks, and exit with their outcome
 #[derive(Clone, Debug, clap::Args)]
@@ -44,7 +44,7 @@ pub(super) struct Wait {
 
 /// End of a task, as `--json` prints it.
 #[derive(Debug, Serialize)]
-struct Ended<'a> {
+struct TaskEnd<'a> {
     task_id: &'a TaskId,
     status: kernel::Status,
     outcome: Option<kernel::Outcome>,
@@ -58,21 +58,21 @@ struct Ended<'a> {
 
 pub(super) async fn run(line: &CommandLine, mut wait: Wait) -> Result<u8, Failure> {
     let client = &line.client()?;
-    // Events contain full ids only.
+    // The ids are compared with those of events, which are complete.
     wait.task_ids = client.whole_ids(&wait.task_ids).await?;
-    let mut settling = Settling::of(client, &wait.task_ids).await?;
-    let mut told = Told { wait: &wait, codes: vec![0; wait.task_ids.len()], output: line.output };
-    // Tasks that have ended already are reported even with a time limit of 0.
+    let mut settling = Settling::watch(client, &wait.task_ids).await?;
+    let mut report = WaitReport { wait: &wait, codes: vec![0; wait.task_ids.len()], output: line.output };
+    // Tasks that have ended already are reported first, so that they are reported even with a time limit of 0.
     while let Some((shown, code)) = settling.settled(client).await? {
-        if told.tell(&shown, code)? {
+        if report.report(&shown, code)? {
             return Ok(code);
         }
     }
     let Some(limit) = wait.timeout else {
-        return told.all(client, &mut settling).await;
+        return report.all(client, &mut settling).await;
     };
     let limit = limit.duration();
-    if let Ok(code) = tokio::time::timeout(limit, told.all(client, &mut settling)).await {
+    if let Ok(code) = tokio::time::timeout(limit, report.all(client, &mut settling)).await {
         return code;
     }
     let open: Vec<&str> = settling.open().iter().map(TaskId::as_str).collect();
@@ -82,34 +82,35 @@ pub(super) async fn run(line: &CommandLine, mut wait: Wait) -> Result<u8, Failur
         .hint(format!("supervisor wait {open}")))
 }
 
-/// Reports made about the tasks so far.
-struct Told<'a> {
+/// Printer of the outcomes, with the exit codes so far.
+struct WaitReport<'a> {
     wait: &'a Wait,
-    /// The exit code of each task in the given order.
+    /// Exit code of each task in the given order; 0 for an open task.
     codes: Vec<u8>,
     output: Output,
 }
 
-impl Told<'_> {
-    /// Waits for the remaining tasks. Returns the exit code for all.
+impl WaitReport<'_> {
+    /// Waits for the remaining tasks, or with `--any` for the first of them. Returns the exit code of the first task in
+    /// the given order that is not done, or 0.
     async fn all(&mut self, client: &Client, settling: &mut Settling) -> Result<u8, Failure> {
         settling.warn_without_daemon(client).await;
         while let Some((shown, code)) = settling.next(client).await? {
-            if self.tell(&shown, code)? {
+            if self.report(&shown, code)? {
                 return Ok(code);
             }
         }
         Ok(self.codes.iter().copied().find(|code| *code != 0).unwrap_or_default())
     }
 
-    /// Prints the outcome of a task. Returns true if no further task need be awaited.
-    fn tell(&mut self, shown: &Shown, exit_code: u8) -> Result<bool, Failure> {
+    /// Prints and records the outcome of a task. Returns true if no other task has to be waited for.
+    fn report(&mut self, shown: &ShownTask, exit_code: u8) -> Result<bool, Failure> {
         let task = &shown.task;
         for (code, _) in self.codes.iter_mut().zip(&self.wait.task_ids).filter(|(_, id)| **id == task.id) {
             *code = exit_code;
         }
         if self.output.json() {
-            self.output.value(&Ended {
+            self.output.value(&TaskEnd {
                 task_id: &task.id,
                 status: task.status,
                 outcome: shown.runs.last().and_then(|run| run.outcome),
@@ -127,12 +128,12 @@ impl Told<'_> {
     }
 }
 
-/// Returns the outcome of an ended task for the line with its status: the result, or the reason why the task does not
-/// continue.
-pub(super) fn ending(shown: &Shown) -> String {
+/// Returns the end of the line about an ended task: the reason why the task does not continue, else the summary of its
+/// work. Only the first line is used, with at most 200 characters.
+pub(super) fn ending(shown: &ShownTask) -> String {
     const WIDTH: usize = 200;
     let why = shown.why.as_ref().map(upkeep::diagnosis::why::line);
-    let said = why.or_else(|| shown.latest_summary.clone());
-    let said = said.and_then(|text| text.lines().next().map(printable)).unwrap_or_default();
-    if said.is_empty() { said } else { format!(": {}", cut(&said, WIDTH)) }
+    let summary = why.or_else(|| shown.latest_summary.clone());
+    let summary = summary.and_then(|text| text.lines().next().map(printable)).unwrap_or_default();
+    if summary.is_empty() { summary } else { format!(": {}", cut(&summary, WIDTH)) }
 }

@@ -5,24 +5,24 @@ use std::collections::BTreeMap;
 use kernel::{TaskId, Waiting, WaitingCode};
 
 use crate::client::Client;
-use base::given;
+use base::cli_context;
 use base::terminal::{complain, printable};
-use verbs::Shown;
+use verbs::ShownTask;
 
 /// Limit on the tasks reported. `list --why` shows all.
 const MOST: usize = 20;
 
 /// Sentences printed so far.
 #[derive(Debug, Default)]
-pub(super) struct Waits {
+pub(super) struct ReportedReasons {
     /// The last reason of each task.
-    told: BTreeMap<TaskId, WaitingCode>,
+    reported: BTreeMap<TaskId, WaitingCode>,
     has_warned: bool,
 }
 
-impl Waits {
+impl ReportedReasons {
     /// Reports why a task is not running, unless that was already reported.
-    pub(super) fn tell(&mut self, shown: &Shown) {
+    pub(super) fn tell(&mut self, shown: &ShownTask) {
         let Some(why) = &shown.why else { return };
         // These reasons pass in a moment, and a missing daemon is one warning for all tasks.
         let is_brief = matches!(
@@ -30,11 +30,11 @@ impl Waits {
             WaitingCode::Starting | WaitingCode::Ending | WaitingCode::Turn | WaitingCode::NoDaemon
         );
         let task = &shown.task.id;
-        if is_brief || (self.told.len() == MOST && !self.told.contains_key(task)) {
+        if is_brief || (self.reported.len() == MOST && !self.reported.contains_key(task)) {
             return;
         }
         // Only the code is compared, because the text may contain a time that changes.
-        if self.told.insert(task.clone(), why.code) != Some(why.code) {
+        if self.reported.insert(task.clone(), why.code) != Some(why.code) {
             complain(&printable(&sentence(task, shown.task.status, why)));
         }
     }
@@ -45,7 +45,7 @@ impl Waits {
             self.has_warned = true;
             let root = client.root().dir().display();
             let text = format!("warning: no daemon serves {root}, so nothing runs there: supervisor daemon");
-            complain(&given::repeated(&text));
+            complain(&cli_context::repeated(&text));
         }
     }
 }

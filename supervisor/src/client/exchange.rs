@@ -14,13 +14,13 @@ use base::invocation::Address;
 const CONNECTED: Duration = Duration::from_secs(2);
 
 /// Response over either transport.
-pub(super) struct Answer {
+pub(super) struct DaemonResponse {
     pub(super) status: StatusCode,
     pub(super) body: Bytes,
 }
 
 /// Reason for a missing response.
-pub(super) enum Trouble {
+pub(super) enum ExchangeError {
     /// No process listens.
     Absent(String),
     /// A process listens, and not for this user.
@@ -30,7 +30,10 @@ pub(super) enum Trouble {
 }
 
 /// Sends a request, and waits for its response.
-pub(super) async fn exchange(address: &Address, request: Request<Full<Bytes>>) -> Result<Answer, Trouble> {
+pub(super) async fn exchange(
+    address: &Address,
+    request: Request<Full<Bytes>>,
+) -> Result<DaemonResponse, ExchangeError> {
     match address {
         Address::Unix(path) => {
             let stream = tokio::net::UnixStream::connect(path)
@@ -47,20 +50,20 @@ pub(super) async fn exchange(address: &Address, request: Request<Full<Bytes>>) -
     }
 }
 
-fn absent_or_broken(error: &std::io::Error, place: &str) -> Trouble {
+fn absent_or_broken(error: &std::io::Error, place: &str) -> ExchangeError {
     let reason = format!("{place}: {error}");
     match error.kind() {
-        std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused => Trouble::Absent(reason),
-        std::io::ErrorKind::PermissionDenied => Trouble::Denied(reason),
-        _ => Trouble::Broken(reason),
+        std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused => ExchangeError::Absent(reason),
+        std::io::ErrorKind::PermissionDenied => ExchangeError::Denied(reason),
+        _ => ExchangeError::Broken(reason),
     }
 }
 
 async fn talk(
     stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
     request: Request<Full<Bytes>>,
-) -> Result<Answer, Trouble> {
-    let broken = |e: hyper::Error| Trouble::Broken(e.to_string());
+) -> Result<DaemonResponse, ExchangeError> {
+    let broken = |e: hyper::Error| ExchangeError::Broken(e.to_string());
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
     let driver = tokio::spawn(connection);
@@ -69,7 +72,7 @@ async fn talk(
     let body = response.into_body().collect().await.map_err(broken)?.to_bytes();
     drop(sender);
     driver.abort();
-    Ok(Answer { status, body })
+    Ok(DaemonResponse { status, body })
 }
 
 /// Returns the pid of the process that created a listening socket, which may be a service manager. None if no process
@@ -83,7 +86,7 @@ pub(super) async fn listener(path: &Path) -> Option<i32> {
 /// then refused with the reason.
 pub(super) async fn is_listened_at(path: &Path) -> bool {
     match tokio::time::timeout(CONNECTED, tokio::net::UnixStream::connect(path)).await {
-        Ok(Err(e)) => !matches!(absent_or_broken(&e, ""), Trouble::Absent(_)),
+        Ok(Err(e)) => !matches!(absent_or_broken(&e, ""), ExchangeError::Absent(_)),
         Ok(Ok(_)) | Err(_) => true,
     }
 }

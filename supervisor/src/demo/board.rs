@@ -15,7 +15,7 @@ const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The board, and the cursor of its events.
 #[derive(Debug)]
-pub(super) struct Board {
+pub(super) struct DemoBoard {
     client: Client,
     cursor: EventId,
 }
@@ -25,10 +25,10 @@ pub(super) fn shell() -> Result<Profile, Failure> {
     "shell".parse().map_err(|e| Failure::failed(format!("shell: {e}")))
 }
 
-impl Board {
+impl DemoBoard {
     /// Opens the default board of a root.
     pub(super) fn new(root: &Root) -> Self {
-        Board { client: Client::new(root.clone(), BoardName::default(), None), cursor: EventId(0) }
+        DemoBoard { client: Client::new(root.clone(), BoardName::default(), None), cursor: EventId(0) }
     }
 
     pub(super) fn client(&self) -> &Client {

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use kernel::{BlockKind, Counted, Outcome, Status, Task, TaskId};
 
-use super::board::{Board, find};
-use super::place::Owners;
-use super::probes::{self, Attempts, Target};
-use super::processes::{self, Seen};
-use super::progress::Progress;
-use super::report::{Denial, Report, Story, Verdict};
-use super::tenants::{COUNT, Role, TenantPlace, quoted};
+use super::board::{DemoBoard, find};
+use super::directory::Owners;
+use super::probes::{self, Attempts, ProbeTarget};
+use super::processes::{self, SeenProcess};
+use super::progress::DemoProgress;
+use super::report::{DemoReport, ExpectationResult, RefusedAttempt, Story};
+use super::tenants::{COUNT, DemoRole, DemoTenant, quoted};
 use api::Verb;
 use base::failure::Failure;
 use base::paths::Root;
@@ -27,16 +27,16 @@ const LIMIT: Duration = Duration::from_secs(2);
 const PART_OF_START: u32 = 4;
 
 #[derive(Debug)]
-struct Member {
-    place: TenantPlace,
+struct FleetTask {
+    place: DemoTenant,
     task: TaskId,
 }
 
 /// Target of the thief, with the result of an attempt outside of the sandbox.
-struct Loot {
-    target: Target,
+struct TheftTarget {
+    target: ProbeTarget,
     what: &'static str,
-    outside: probes::Attempt,
+    outside: probes::ProbeAttempt,
 }
 
 /// Tasks of the story for a closer look.
@@ -51,19 +51,19 @@ pub(super) struct Fleet {
 }
 
 pub(super) async fn play(
-    board: &mut Board,
+    board: &mut DemoBoard,
     root: &Root,
     daemon: i32,
     owners: Owners,
-    report: &mut Report,
-    progress: &Progress,
+    report: &mut DemoReport,
+    progress: &DemoProgress,
 ) -> Result<Fleet, Failure> {
     progress.now("fleet: the tenants move in");
     let tenants = root.dir().with_file_name("tenants");
     base::paths::make_dir(&tenants, 0o711)?;
     let mut places = Vec::new();
     for number in 1..=COUNT {
-        places.push(TenantPlace::make(&tenants, number, owners)?);
+        places.push(DemoTenant::make(&tenants, number, owners)?);
     }
     let loot = loot(root, &places, daemon);
     let words: Vec<String> = loot.iter().map(|loot| quoted(&loot.target.to_string())).collect();
@@ -88,7 +88,7 @@ pub(super) async fn play(
         let limit = LIMIT.max(begun.elapsed() / PART_OF_START);
         fleet.push(enlist(board, place, "", Some(limit)).await?);
     }
-    let overruns = one(&fleet, Role::Overruns)?.task.clone();
+    let overruns = one(&fleet, DemoRole::Overruns)?.task.clone();
     board
         .until("the one that never ends has its grandchildren", |tasks| {
             let task = find(tasks, &overruns)?;
@@ -107,26 +107,26 @@ pub(super) async fn play(
     if owners.differ() {
         report.not_of_root(STORY, "no tenant's file is root's", &tenants);
     }
-    check_question(&board.show(&one(&fleet, Role::Asks)?.task).await?, report);
-    check_crash(&board.show(&one(&fleet, Role::Crashes)?.task).await?, report);
+    check_question(&board.show(&one(&fleet, DemoRole::Asks)?.task).await?, report);
+    check_crash(&board.show(&one(&fleet, DemoRole::Crashes)?.task).await?, report);
     check_overrun(&board.show(&overruns).await?, &brood, report);
-    let steals = one(&fleet, Role::Steals)?.task.clone();
+    let steals = one(&fleet, DemoRole::Steals)?.task.clone();
     check_theft(&board.show(&steals).await?, &loot, report);
-    Ok(Fleet { asks: one(&fleet, Role::Asks)?.task.clone(), steals, overruns })
+    Ok(Fleet { asks: one(&fleet, DemoRole::Asks)?.task.clone(), steals, overruns })
 }
 
-fn one(fleet: &[Member], role: Role) -> Result<&Member, Failure> {
-    let found = fleet.iter().find(|member| member.place.role == role);
-    found.ok_or_else(|| Failure::failed(format!("nobody in the fleet {role:?}")))
+fn one(fleet: &[FleetTask], role: DemoRole) -> Result<&FleetTask, Failure> {
+    let member = fleet.iter().find(|member| member.place.role == role);
+    member.ok_or_else(|| Failure::failed(format!("nobody in the fleet {role:?}")))
 }
 
 /// Creates the task of a tenant. A task with a time limit has one attempt.
 async fn enlist(
-    board: &Board,
-    place: TenantPlace,
+    board: &DemoBoard,
+    place: DemoTenant,
     targets: &str,
     limit: Option<Duration>,
-) -> Result<Member, Failure> {
+) -> Result<FleetTask, Failure> {
     let create = Create {
         tenant: Some(place.name.clone()),
         workspace: Some(format!("dir:{}", place.dir.display())),
@@ -135,40 +135,40 @@ async fn enlist(
         ..Create::default()
     };
     let task = board.create(&place.title(), place.script(targets), create).await?;
-    Ok(Member { place, task })
+    Ok(FleetTask { place, task })
 }
 
 /// Chooses the thief's targets, and tries each without a sandbox, as this process, which has started the daemon.
-fn loot(root: &Root, places: &[TenantPlace], daemon: i32) -> Vec<Loot> {
-    let thief = places.iter().position(|place| place.role == Role::Steals).unwrap_or_default();
+fn loot(root: &Root, places: &[DemoTenant], daemon: i32) -> Vec<TheftTarget> {
+    let thief = places.iter().position(|place| place.role == DemoRole::Steals).unwrap_or_default();
     let neighbour = places.get(thief + 1).map(|place| place.dir.join("ledger.csv")).unwrap_or_default();
     let board = root.board(&kernel::BoardName::default());
     let targets = [
-        ("another tenant's file", Target::File(neighbour)),
-        ("the board", Target::File(board)),
-        ("the daemon's memory", Target::Memory(daemon)),
-        ("the daemon's environment", Target::Environment(daemon)),
+        ("another tenant's file", ProbeTarget::File(neighbour)),
+        ("the board", ProbeTarget::File(board)),
+        ("the daemon's memory", ProbeTarget::Memory(daemon)),
+        ("the daemon's environment", ProbeTarget::Environment(daemon)),
     ];
     targets
         .into_iter()
-        .map(|(what, target)| Loot { what, outside: probes::attempt(&target), target })
+        .map(|(what, target)| TheftTarget { what, outside: probes::attempt(&target), target })
         .collect()
 }
 
 /// Counts the live workers at this moment, and finds the processes of the worker that never ends.
 async fn survey(
-    board: &Board,
-    fleet: &[Member],
+    board: &DemoBoard,
+    fleet: &[FleetTask],
     overruns: &TaskId,
-    report: &mut Report,
-    progress: &Progress,
-) -> Result<Vec<Seen>, Failure> {
+    report: &mut DemoReport,
+    progress: &DemoProgress,
+) -> Result<Vec<SeenProcess>, Failure> {
     let brood = processes::mentioning(&format!("SUPERVISOR_TASK={overruns}")).found;
     // The board knows the process of each task, and the host whether it lives.
     let tasks = board.call(&List::default()).await?.split().0;
     let alive: BTreeSet<i32> =
         processes::mentioning("SUPERVISOR_TASK=").found.iter().map(|seen| seen.pid).collect();
-    let works = |member: &&Member| {
+    let works = |member: &&FleetTask| {
         find(&tasks, &member.task).and_then(|task| task.worker_pid).is_some_and(|pid| alive.contains(&pid))
     };
     let live = fleet.iter().filter(works).count();
@@ -176,20 +176,26 @@ async fn survey(
     let seen = format!("{live} live workers at one moment");
     progress.done(&format!("fleet: {seen}"));
     report.equal(STORY, format!("{COUNT} tenants work at once"), expected, seen);
-    let leader = |seen: &&Seen| seen.pid == seen.session;
+    let leader = |seen: &&SeenProcess| seen.pid == seen.session;
     // The worker itself leads a session too.
     let escaped = brood.iter().filter(leader).count().saturating_sub(1);
-    let told =
+    let seen =
         format!("{} while it ran, {escaped} in sessions of their own", Counted(brood.len(), "process"));
     let name = "one leaves grandchildren behind";
-    report.check(STORY, name, "3 or more in sessions of their own", told, Verdict::of(escaped >= 3));
+    report.check(
+        STORY,
+        name,
+        "3 or more in sessions of their own",
+        seen,
+        ExpectationResult::from_condition(escaped >= 3),
+    );
     Ok(brood)
 }
 
 /// Waits for the end of all tasks, and answers the question meanwhile.
-async fn settle(board: &mut Board, fleet: &[Member], progress: &Progress) -> Result<(), Failure> {
-    let asks = one(fleet, Role::Asks)?.task.clone();
-    let overruns = one(fleet, Role::Overruns)?.task.clone();
+async fn settle(board: &mut DemoBoard, fleet: &[FleetTask], progress: &DemoProgress) -> Result<(), Failure> {
+    let asks = one(fleet, DemoRole::Asks)?.task.clone();
+    let overruns = one(fleet, DemoRole::Overruns)?.task.clone();
     let settled = |task: &Task| {
         matches!(task.status, Status::Done | Status::Blocked | Status::Triage)
             && task.current_run_id.is_none()
@@ -221,10 +227,10 @@ async fn settle(board: &mut Board, fleet: &[Member], progress: &Progress) -> Res
 }
 
 async fn check_work(
-    board: &Board,
-    fleet: &[Member],
+    board: &DemoBoard,
+    fleet: &[FleetTask],
     owners: Owners,
-    report: &mut Report,
+    report: &mut DemoReport,
 ) -> Result<(), Failure> {
     let mut right = 0;
     let mut wrong = Vec::new();
@@ -233,7 +239,7 @@ async fn check_work(
         let shown = board.show(&member.task).await?;
         let last = shown.runs.last();
         uids.extend(last.and_then(|run| run.worker_uid));
-        if member.place.role != Role::Works {
+        if member.place.role != DemoRole::Works {
             continue;
         }
         let total = last.and_then(|run| run.metadata.as_ref()?.get("total")?.as_u64());
@@ -244,12 +250,12 @@ async fn check_work(
             wrong.push(format!("{}: {why}", member.place.name));
         }
     }
-    let plain = fleet.iter().filter(|member| member.place.role == Role::Works).count();
-    let told = match wrong.first() {
+    let plain = fleet.iter().filter(|member| member.place.role == DemoRole::Works).count();
+    let seen = match wrong.first() {
         None => format!("{right} right totals"),
         Some(first) => format!("{right} right totals; {first}"),
     };
-    report.equal(STORY, format!("{plain} ledgers are added up"), format!("{plain} right totals"), told);
+    report.equal(STORY, format!("{plain} ledgers are added up"), format!("{plain} right totals"), seen);
     if owners.differ() {
         let name = "each worker has a user of its own";
         let root = if uids.contains(&0) { ", root among them" } else { ", none of them root" };
@@ -274,41 +280,59 @@ fn outcomes(shown: &Shown) -> String {
     format!("{}, then {}", words.join(", "), shown.task.status)
 }
 
-fn check_question(shown: &Shown, report: &mut Report) {
+fn check_question(shown: &Shown, report: &mut DemoReport) {
     let asked = shown.runs.first().and_then(|run| run.error.clone()).unwrap_or_default();
     let answered = shown.runs.last().and_then(|run| run.metadata.as_ref()?.get("currency")?.as_str());
-    let told = format!("{}; asked `{asked}`, used {}", outcomes(shown), answered.unwrap_or("no answer"));
+    let seen = format!("{}; asked `{asked}`, used {}", outcomes(shown), answered.unwrap_or("no answer"));
     let expected = "blocked, completed, then done; the answer EUR is used";
     let ok =
         outcomes(shown) == "blocked, completed, then done" && answered == Some("EUR") && !asked.is_empty();
-    report.check(STORY, "one asks, is answered, goes on", expected, told, Verdict::of(ok));
+    report.check(
+        STORY,
+        "one asks, is answered, goes on",
+        expected,
+        seen,
+        ExpectationResult::from_condition(ok),
+    );
 }
 
-fn check_crash(shown: &Shown, report: &mut Report) {
+fn check_crash(shown: &Shown, report: &mut DemoReport) {
     report.equal(STORY, "one crashes and is retried", "crashed, completed, then done", outcomes(shown));
 }
 
-fn check_overrun(shown: &Shown, brood: &[Seen], report: &mut Report) {
+fn check_overrun(shown: &Shown, brood: &[SeenProcess], report: &mut DemoReport) {
     let task = &shown.task;
     let run = shown.runs.last();
     let ok = task.status == Status::Blocked
         && task.block_kind == Some(BlockKind::GaveUp)
         && run.is_some_and(|run| run.outcome == Some(Outcome::TimedOut));
     let kind = task.block_kind.map_or_else(|| "-".to_owned(), |kind| kind.to_string());
-    let told = format!("{} ({kind})", outcomes(shown));
+    let seen = format!("{} ({kind})", outcomes(shown));
     let limit = kernel::brief(task.limits.max_runtime.unwrap_or_default());
     let name = format!("one runs past its {limit} and is ended");
-    report.check(STORY, name, "timed_out, then blocked (gave_up)", told, Verdict::of(ok));
+    report.check(
+        STORY,
+        name,
+        "timed_out, then blocked (gave_up)",
+        seen,
+        ExpectationResult::from_condition(ok),
+    );
     let census = processes::mentioning(&format!("SUPERVISOR_TASK={}", task.id));
     let left = census.found.len() + brood.iter().filter(|seen| seen.lives()).count();
     report.processes_checked = report.processes_checked.max(census.checked);
     report.survivors += left;
-    let told = format!("{left} of {} left, {} checked", brood.len(), Counted(census.checked, "process"));
+    let seen = format!("{left} of {} left, {} checked", brood.len(), Counted(census.checked, "process"));
     let ok = left == 0 && !brood.is_empty();
-    report.check(STORY, "its grandchildren end with it", "none left", told, Verdict::of(ok));
+    report.check(
+        STORY,
+        "its grandchildren end with it",
+        "none left",
+        seen,
+        ExpectationResult::from_condition(ok),
+    );
 }
 
-fn check_theft(shown: &Shown, loot: &[Loot], report: &mut Report) {
+fn check_theft(shown: &Shown, loot: &[TheftTarget], report: &mut DemoReport) {
     let handed = shown.runs.last().and_then(|run| run.metadata.clone());
     let tried = handed.and_then(|metadata| serde_json::from_value::<Attempts>(metadata).ok());
     for (index, loot) in loot.iter().enumerate() {
@@ -316,36 +340,36 @@ fn check_theft(shown: &Shown, loot: &[Loot], report: &mut Report) {
             .as_ref()
             .and_then(|tried| tried.attempts.get(index))
             .filter(|attempt| attempt.target == loot.target.to_string());
-        let word = inside.map_or_else(|| "not tried".to_owned(), probes::Attempt::word);
+        let word = inside.map_or_else(|| "not tried".to_owned(), probes::ProbeAttempt::word);
         let outside = loot.outside.word();
         let why = why(&loot.target, &word);
         let refused = matches!(word.as_str(), "EACCES" | "EPERM" | "ENOENT");
         let verdict = match (&loot.target, outside == "read") {
-            (_, true) => Verdict::of(refused),
+            (_, true) => ExpectationResult::from_condition(refused),
             // With Yama (ptrace(2)), not even the daemon's parent may look, so a refusal inside proves nothing.
-            (Target::Memory(_), false) if ptrace_is_closed() => Verdict::Skipped,
-            (_, false) => Verdict::Failed,
+            (ProbeTarget::Memory(_), false) if ptrace_is_closed() => ExpectationResult::Skipped,
+            (_, false) => ExpectationResult::Failed,
         };
         let name = format!("a thief is refused {}", loot.what);
         let expected = "read without the sandbox; EACCES, EPERM or ENOENT inside";
-        let told = format!("{outside} without the sandbox; {word} inside");
-        report.check(Story::Theft, name, expected, told, verdict);
+        let seen = format!("{outside} without the sandbox; {word} inside");
+        report.check(Story::Theft, name, expected, seen, verdict);
         let path = loot.target.path();
-        report.denials.push(Denial { what: loot.what, path, outside, inside: word, why });
+        report.denials.push(RefusedAttempt { what: loot.what, path, outside, inside: word, why });
     }
 }
 
-/// True if this host forbids ordinary processes to attach to another one.
+/// Returns true if this host forbids ordinary processes to attach to another one.
 fn ptrace_is_closed() -> bool {
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
     scope.is_ok_and(|scope| matches!(scope.trim(), "2" | "3"))
 }
 
 /// Returns the mechanism behind an error.
-fn why(target: &Target, errno: &str) -> &'static str {
+fn why(target: &ProbeTarget, errno: &str) -> &'static str {
     match (target, errno) {
         (_, "ENOENT") => "not in its view",
-        (Target::File(_), _) => "not granted",
-        (Target::Memory(_) | Target::Environment(_), _) => "a foreign process",
+        (ProbeTarget::File(_), _) => "not granted",
+        (ProbeTarget::Memory(_) | ProbeTarget::Environment(_), _) => "a foreign process",
     }
 }

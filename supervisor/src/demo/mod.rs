@@ -1,12 +1,12 @@
 //! `demo`: shows the supervisor at work on real input, with real processes, in a temporary root.
 //!
-//! The demo uses a daemon of its own, a private clone of a repository, a pipeline and a fleet. Each claim is a named
-//! check with its expectation and its evidence. The exit code is 0 only if all checks pass.
+//! The demo starts its own daemon, makes a private clone of a repository, and plays a pipeline and a fleet of tasks. Each
+//! claim is a named check with its expectation and its evidence. The exit code is 0 only if all checks pass.
 
 mod board;
+mod directory;
 mod fleet;
 mod pipeline;
-mod place;
 mod probes;
 mod processes;
 mod progress;
@@ -23,15 +23,15 @@ pub(crate) use probes::main as probe_main;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::task::TaskTracker;
 
-use self::board::Board;
+use self::board::DemoBoard;
+pub(crate) use self::directory::DemoDirectory;
+use self::directory::Owners;
 use self::fleet::Fleet;
 use self::pipeline::Pipeline;
-use self::place::Owners;
-pub(crate) use self::place::Place;
-use self::progress::Progress;
-use self::report::{Check, Further, Report, Story, Verdict};
-use self::repository::Source;
-use self::server::Server;
+use self::progress::DemoProgress;
+use self::report::{DemoReport, Expectation, ExpectationResult, NextCommand, Story};
+use self::repository::RepositorySource;
+use self::server::DemoServer;
 use crate::output::Output;
 use api::blocking;
 use base::failure::Failure;
@@ -63,33 +63,34 @@ pub(crate) struct Demo {
 
 /// Exit code of a command that Ctrl-C ended, as in shells.
 const INTERRUPTED: u8 = 130;
-/// Part of the checks on the demo as a whole.
+/// Section of the report with the checks on the demo as a whole.
 const WHOLE: Story = Story::Afterwards;
 /// Name of the root in the directory of the demo.
 const ROOT: &str = "root";
 
 pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
-    let progress = Progress::new(output);
+    let progress = DemoProgress::new(output);
     let mut interrupt = Interrupt::listen()?;
     refuse_weak_host().await?;
     let source = repository::choose(demo.repo.as_deref())?;
-    let place = Place::make("supervisor-demo-")?;
+    let place = DemoDirectory::make("supervisor-demo-")?;
     let dir = place.dir().canonicalize().map_err(|e| Failure::file("resolve", place.dir(), &e))?;
-    // The clone and the tenants' directories lie beside the root, because a place in the root cannot be a workspace.
+    // The clone and the tenants' directories are beside the root, because no directory in the root can be a workspace.
     let root = RootChoice { root: Some(dir.join(ROOT)), ..RootChoice::default() }.resolve(|_| None)?;
     base::paths::make_dir(root.dir(), 0o711)?;
-    let mut report = Report { base: dir.clone(), ..Report::default() };
+    let mut report = DemoReport { base: dir.clone(), ..DemoReport::default() };
     let owners = Owners::of_this_process();
     report.users = users(owners);
-    let server = Server::start(&root, owners).await?;
-    let mut board = Board::new(&root);
-    let mut played = Played::default();
-    // Blocking work continues when its future is dropped, so it is awaited below.
+    let server = DemoServer::start(&root, owners).await?;
+    let mut board = DemoBoard::new(&root);
+    let mut played = FinishedStories::default();
+    // Blocking work continues when its future is dropped, so its end is awaited below.
     let threads = TaskTracker::new();
-    let scene = Scene { root: &root, source: &source, owners, daemon: server.pid, threads: &threads };
+    let scene = DemoContext { root: &root, source: &source, owners, daemon: server.pid, threads: &threads };
     let stories = stories(&scene, &mut board, &mut report, &mut played, &progress);
     let ended = tokio::select! {
-        // The stories only wait for replies, so they can be dropped; the processes that they started are stopped below.
+        // The stories only wait for replies, so their future can be dropped; the processes that they started are
+        // stopped below.
         ended = stories => ended,
         name = interrupt.wait() => {
             report.interrupted = Some(name.to_owned());
@@ -101,7 +102,13 @@ pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
             Some(hint) => format!("{} ({hint})", failure.message),
             None => failure.message,
         };
-        report.check(WHOLE, "the stories are played to their end", "they end", seen, Verdict::Failed);
+        report.check(
+            WHOLE,
+            "the stories are played to their end",
+            "they end",
+            seen,
+            ExpectationResult::Failed,
+        );
     }
     progress.now("cleaning up");
     threads.close();
@@ -114,7 +121,7 @@ pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
     put_away(place, demo.keep, &root, &played, &mut report);
     progress.finish();
     report.took("in all", progress.elapsed());
-    report.ok = report.interrupted.is_none() && !report.checks.iter().any(Check::failed);
+    report.ok = report.interrupted.is_none() && !report.checks.iter().any(Expectation::failed);
     if output.json() {
         output.value(&report)?;
     } else {
@@ -132,7 +139,7 @@ pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
 /// Policy of every task of the demo, as in a root without a configuration.
 const POLICY: &str = "default";
 
-/// Refuses a host that cannot enforce the policy of the demo's workers, because no worker would start.
+/// Refuses a host that cannot enforce the policy of the demo's workers, because none of them would start.
 async fn refuse_weak_host() -> Result<(), Failure> {
     let host = blocking("failed to examine the host", || examine_host(None)).await?;
     let held = policies::Policy::builtin(POLICY).map_or(Ok(()), |policy| policy.check_host(&host.support));
@@ -145,31 +152,31 @@ async fn refuse_weak_host() -> Result<(), Failure> {
     })
 }
 
-/// Played stories, for a closer look.
+/// Results of the stories that were played, for the suggested commands.
 #[derive(Debug, Default)]
-struct Played {
+struct FinishedStories {
     pipeline: Option<Pipeline>,
     fleet: Option<Fleet>,
-    /// State of the repository when the clone had been made.
-    after_clone: Option<workspace::repository::Standing>,
+    /// State of the source repository after the clone was made.
+    after_clone: Option<workspace::repository::RepositorySnapshot>,
 }
 
-struct Scene<'a> {
+struct DemoContext<'a> {
     root: &'a Root,
-    source: &'a Source,
+    source: &'a RepositorySource,
     owners: Owners,
     daemon: i32,
     threads: &'a TaskTracker,
 }
 
 async fn stories(
-    scene: &Scene<'_>,
-    board: &mut Board,
-    report: &mut Report,
-    played: &mut Played,
-    progress: &Progress,
+    scene: &DemoContext<'_>,
+    board: &mut DemoBoard,
+    report: &mut DemoReport,
+    played: &mut FinishedStories,
+    progress: &DemoProgress,
 ) -> Result<(), Failure> {
-    let Scene { root, source, owners, daemon, threads } = *scene;
+    let DemoContext { root, source, owners, daemon, threads } = *scene;
     progress.done(&format!("a daemon (pid {daemon}) serves {}", root.dir().display()));
     progress.now("cloning the repository");
     let started = progress.elapsed();
@@ -179,12 +186,12 @@ async fn stories(
         made.await.map_err(|e| Failure::failed(format!("the clone was not made: {e}")))??
     };
     let from = match source {
-        Source::Repository { path, .. } => format!("a private clone of {}", path.display()),
-        Source::Sample(why) => format!("{why}: a small sample repository is made"),
+        RepositorySource::Repository { path, .. } => format!("a private clone of {}", path.display()),
+        RepositorySource::Sample(why) => format!("{why}: a small sample repository is made"),
     };
     progress.done(&format!("{from} ({} at {:.10})", Counted(clone.files, "file"), clone.commit));
     report.repository = Some(clone.clone());
-    if let Source::Repository { path, .. } = source {
+    if let RepositorySource::Repository { path, .. } = source {
         played.after_clone = Some(repository::standing(path)?);
     }
     report.took("clone", progress.elapsed().saturating_sub(started));
@@ -212,7 +219,7 @@ fn users(owners: Owners) -> String {
     }
 }
 
-/// Summarises a run's sandbox in one line.
+/// Returns a summary of a run's sandbox on one line.
 fn sandbox(report: Option<&serde_json::Value>) -> String {
     let report = report.cloned().and_then(|value| serde_json::from_value::<policies::Report>(value).ok());
     let Some(report) = report else { return "not known".to_owned() };
@@ -226,30 +233,42 @@ fn sandbox(report: Option<&serde_json::Value>) -> String {
 }
 
 /// Stops the daemon, and makes sure that no process of this root survives.
-async fn clean_up(server: Server, board: &Board, root: &Root, report: &mut Report) {
+async fn clean_up(server: DemoServer, board: &DemoBoard, root: &Root, report: &mut DemoReport) {
     let stopped = server.stop(board.client()).await;
-    let told = stopped.map_or_else(|| "it had to be killed".to_owned(), |status| status.to_string());
-    let verdict = Verdict::of(stopped.is_some_and(|status| status.success()));
-    report.check(WHOLE, "the daemon stops when asked", "exit status: 0", told, verdict);
+    let seen = stopped.map_or_else(|| "it had to be killed".to_owned(), |status| status.to_string());
+    let verdict = ExpectationResult::from_condition(stopped.is_some_and(|status| status.success()));
+    report.check(WHOLE, "the daemon stops when asked", "exit status: 0", seen, verdict);
     let mark = root.dir().display().to_string();
     let census = processes::mentioning(&mark);
     report.survivors += census.found.len();
     report.processes_checked = report.processes_checked.max(census.checked);
-    let told = format!("{} left, {} checked", census.found.len(), Counted(census.checked, "process"));
-    report.check(WHOLE, "no process is left", "none left", told, Verdict::of(census.found.is_empty()));
+    let seen = format!("{} left, {} checked", census.found.len(), Counted(census.checked, "process"));
+    report.check(
+        WHOLE,
+        "no process is left",
+        "none left",
+        seen,
+        ExpectationResult::from_condition(census.found.is_empty()),
+    );
     for left in &census.found {
         left.kill();
     }
-    // Without cgroups, none can be left.
+    // On a host without cgroups, no cgroup can be left.
     if let Ok(group) = cgroup::of_root(root.dir()) {
-        let told =
+        let seen =
             if group.exists() { format!("{} is left", group.display()) } else { "none left".to_owned() };
-        report.equal(WHOLE, "no cgroup is left", "none left", told);
+        report.equal(WHOLE, "no cgroup is left", "none left", seen);
     }
 }
 
-/// Removes the root or keeps it, and suggests commands for a closer look.
-fn put_away(place: Place, keep: bool, root: &Root, played: &Played, report: &mut Report) {
+/// Removes the root or keeps it, and adds suggested commands to the report.
+fn put_away(
+    place: DemoDirectory,
+    keep: bool,
+    root: &Root,
+    played: &FinishedStories,
+    report: &mut DemoReport,
+) {
     if keep {
         let dir = place.leave();
         report.further = kept(&dir, played);
@@ -259,7 +278,7 @@ fn put_away(place: Place, keep: bool, root: &Root, played: &Played, report: &mut
     let removed = place.remove().err().map_or_else(|| "removed".to_owned(), |failure| failure.message);
     let there = if root.dir().exists() { "still there" } else { &removed };
     report.equal(WHOLE, "the temporary root is removed", "removed", there);
-    let further = |command: &str, why| Further { command: command.to_owned(), why };
+    let further = |command: &str, why| NextCommand { command: command.to_owned(), why };
     report.further = vec![
         further("supervisor demo --keep", "the same, and the root stays for you to look around"),
         further("supervisor create hello --assignee shell --body 'echo hello'", "your own task"),
@@ -269,12 +288,12 @@ fn put_away(place: Place, keep: bool, root: &Root, played: &Played, report: &mut
     ];
 }
 
-/// Returns commands for a closer look at a kept root.
-fn kept(dir: &Path, played: &Played) -> Vec<Further> {
+/// Returns commands with which a person can examine a kept root.
+fn kept(dir: &Path, played: &FinishedStories) -> Vec<NextCommand> {
     let (at, base) = (dir.join(ROOT), dir.display());
     let at = at.display();
     let mut further = Vec::new();
-    let mut add = |command: String, why| further.push(Further { command, why });
+    let mut add = |command: String, why| further.push(NextCommand { command, why });
     add(format!("supervisor --root {at} list"), "every task");
     if let Some(fleet) = &played.fleet {
         add(format!("supervisor --root {at} show {}", fleet.asks), "the one with the question");
@@ -298,7 +317,7 @@ struct Interrupt {
 }
 
 impl Interrupt {
-    /// Handles these signals, which no longer end the process by themselves.
+    /// Installs the handlers. These signals then no longer end the process by themselves.
     fn listen() -> Result<Self, Failure> {
         let failed = |e: std::io::Error| Failure::failed(format!("failed to listen to signals: {e}"));
         Ok(Interrupt {

@@ -2,10 +2,10 @@
 
 use kernel::{Counted, Purpose, Run, Status, TaskId};
 
-use super::board::{Board, find};
-use super::place::Owners;
-use super::progress::Progress;
-use super::report::{Clone, Report, Story, Verdict};
+use super::board::{DemoBoard, find};
+use super::directory::Owners;
+use super::progress::DemoProgress;
+use super::report::{Clone, DemoReport, ExpectationResult, Story};
 use super::repository;
 use api::Verb;
 use base::failure::Failure;
@@ -20,10 +20,10 @@ const FINDINGS: [(&str, &str, &str); 3] = [
     ("one finds the largest files", "find the largest files", include_str!("scripts/largest.sh")),
 ];
 
-/// Check of the report: it contains each finding.
+/// Command that checks the report: each finding is in it.
 const CHECK: &str = "for kind in lines markers largest; do grep \"^[*] $kind: \" REPORT.md || exit 1; done";
 
-/// Tasks of the story, for a closer look.
+/// Results of the story for the stories after it.
 #[derive(Debug)]
 pub(super) struct Pipeline {
     pub(super) last: TaskId,
@@ -36,11 +36,11 @@ pub(super) struct Pipeline {
 type Shown = <Show as Verb>::Reply;
 
 pub(super) async fn play(
-    board: &mut Board,
+    board: &mut DemoBoard,
     clone: &Clone,
     owners: Owners,
-    report: &mut Report,
-    progress: &Progress,
+    report: &mut DemoReport,
+    progress: &DemoProgress,
 ) -> Result<Pipeline, Failure> {
     let worktree = || Some(format!("worktree:{}", clone.path.display()));
     let mut parents = Vec::new();
@@ -98,7 +98,7 @@ fn summary(shown: &Shown) -> String {
         .unwrap_or_else(|| format!("{} is {}", shown.task.id, shown.task.status))
 }
 
-fn check_findings(findings: &[Shown], clone: &Clone, report: &mut Report) {
+fn check_findings(findings: &[Shown], clone: &Clone, report: &mut DemoReport) {
     for (shown, (name, ..)) in findings.iter().zip(FINDINGS) {
         let metadata = last_run(shown).and_then(|run| run.metadata.as_ref());
         let files = metadata.and_then(|metadata| metadata.get("files")).and_then(serde_json::Value::as_u64);
@@ -109,7 +109,7 @@ fn check_findings(findings: &[Shown], clone: &Clone, report: &mut Report) {
             name,
             format!("a finding from each of {}", Counted(clone.files, "file")),
             summary(shown),
-            Verdict::of(ok),
+            ExpectationResult::from_condition(ok),
         );
     }
     let own = |shown: &Shown| {
@@ -121,24 +121,26 @@ fn check_findings(findings: &[Shown], clone: &Clone, report: &mut Report) {
     report.equal(STORY, "each has a worktree of its own", "3 worktrees", format!("{seen} worktrees"));
 }
 
-fn check_merge(findings: &[Shown], merged: &Shown, report: &mut Report) {
+fn check_merge(findings: &[Shown], merged: &Shown, report: &mut DemoReport) {
     let expected: Vec<String> = findings.iter().map(summary).collect();
     let seen = summary(merged);
     let lines = seen.lines().count();
-    let verdict = Verdict::of(merged.task.status == Status::Done && seen == expected.join("\n"));
-    let told = if verdict == Verdict::Ok { format!("{lines} of 3 results are merged") } else { seen };
-    report.check(STORY, "the fan-in has its parents' results", expected.join("; "), told, verdict);
-    // Event ids only grow, so the claim must come after all three ends.
+    let verdict =
+        ExpectationResult::from_condition(merged.task.status == Status::Done && seen == expected.join("\n"));
+    let seen =
+        if verdict == ExpectationResult::Ok { format!("{lines} of 3 results are merged") } else { seen };
+    report.check(STORY, "the fan-in has its parents' results", expected.join("; "), seen, verdict);
+    // Later events have greater ids, so the id of the claim must be greater than the ids of all three ends.
     let ends = findings.iter().filter_map(|shown| event(shown, "completed")).collect::<Vec<_>>();
     let claim = event(merged, "claimed");
     let waited = ends.len() == 3 && claim.is_some_and(|claim| ends.iter().all(|end| *end < claim));
-    let told = format!("ended at events {ends:?}, claimed at {}", claim.unwrap_or_default());
+    let seen = format!("ended at events {ends:?}, claimed at {}", claim.unwrap_or_default());
     report.check(
         STORY,
         "the fan-in waited for all three",
         "claimed after all three",
-        told,
-        Verdict::of(waited),
+        seen,
+        ExpectationResult::from_condition(waited),
     );
 }
 
@@ -146,7 +148,7 @@ fn event(shown: &Shown, kind: &str) -> Option<i64> {
     shown.events.iter().find(|event| event.kind == kind).map(|event| event.id.get())
 }
 
-fn check_commit(merged: &Shown, written: &Shown, clone: &Clone, owners: Owners, report: &mut Report) {
+fn check_commit(merged: &Shown, written: &Shown, clone: &Clone, owners: Owners, report: &mut DemoReport) {
     let branch = format!("task/{}", written.task.id);
     let expected =
         format!("REPORT.md with all findings, by shell, on {branch}, on top of {}", short(&clone.commit));
@@ -155,7 +157,7 @@ fn check_commit(merged: &Shown, written: &Shown, clone: &Clone, owners: Owners, 
         Ok(commit) => commit,
         Err(failure) => {
             let seen = format!("{} ({})", failure.message, summary(written));
-            report.check(STORY, name, expected, seen, Verdict::Failed);
+            report.check(STORY, name, expected, seen, ExpectationResult::Failed);
             return;
         }
     };
@@ -177,11 +179,11 @@ fn check_commit(merged: &Shown, written: &Shown, clone: &Clone, owners: Owners, 
         && commit.parents == [clone.commit.clone()]
         && files == ["REPORT.md"]
         && whole;
-    report.check(STORY, name, expected, seen, Verdict::of(ok));
+    report.check(STORY, name, expected, seen, ExpectationResult::from_condition(ok));
 }
 
 /// Checks that the report was completed by its check, after its worker.
-fn check_proof(written: &Shown, report: &mut Report) {
+fn check_proof(written: &Shown, report: &mut DemoReport) {
     let outcomes: Vec<String> = written
         .runs
         .iter()

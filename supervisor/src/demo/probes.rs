@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use base::terminal::{complain, print};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum ProbeTarget {
     /// Read the beginning of a file.
     File(PathBuf),
     /// Read the memory of a process.
@@ -24,27 +24,27 @@ pub(super) enum Target {
     Environment(i32),
 }
 
-impl Target {
+impl ProbeTarget {
     pub(super) fn path(&self) -> PathBuf {
         match self {
-            Target::File(path) => path.clone(),
-            Target::Memory(pid) => format!("/proc/{pid}/mem").into(),
-            Target::Environment(pid) => format!("/proc/{pid}/environ").into(),
+            ProbeTarget::File(path) => path.clone(),
+            ProbeTarget::Memory(pid) => format!("/proc/{pid}/mem").into(),
+            ProbeTarget::Environment(pid) => format!("/proc/{pid}/environ").into(),
         }
     }
 }
 
-impl std::fmt::Display for Target {
+impl std::fmt::Display for ProbeTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Target::File(path) => write!(f, "file:{}", path.display()),
-            Target::Memory(pid) => write!(f, "memory:{pid}"),
-            Target::Environment(pid) => write!(f, "environment:{pid}"),
+            ProbeTarget::File(path) => write!(f, "file:{}", path.display()),
+            ProbeTarget::Memory(pid) => write!(f, "memory:{pid}"),
+            ProbeTarget::Environment(pid) => write!(f, "environment:{pid}"),
         }
     }
 }
 
-impl FromStr for Target {
+impl FromStr for ProbeTarget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -52,17 +52,17 @@ impl FromStr for Target {
         let (kind, rest) = text.split_once(':').ok_or_else(refuse)?;
         let pid = || rest.parse::<i32>().map_err(|_| refuse());
         match kind {
-            "file" => Ok(Target::File(rest.into())),
-            "memory" => Ok(Target::Memory(pid()?)),
-            "environment" => Ok(Target::Environment(pid()?)),
+            "file" => Ok(ProbeTarget::File(rest.into())),
+            "memory" => Ok(ProbeTarget::Memory(pid()?)),
+            "environment" => Ok(ProbeTarget::Environment(pid()?)),
             _ => Err(refuse()),
         }
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Attempt {
-    /// Target, in the form of [`Target`].
+pub(super) struct ProbeAttempt {
+    /// Target, in the form of [`ProbeTarget`].
     pub(super) target: String,
     /// Number of bytes read, on success.
     pub(super) read: Option<usize>,
@@ -70,7 +70,7 @@ pub(super) struct Attempt {
     pub(super) errno: Option<i32>,
 }
 
-impl Attempt {
+impl ProbeAttempt {
     /// Returns the result in a word: `read`, or the name of the error.
     pub(super) fn word(&self) -> String {
         match self.errno {
@@ -84,21 +84,21 @@ impl Attempt {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Attempts {
     /// Results in the order of the targets.
-    pub(super) attempts: Vec<Attempt>,
+    pub(super) attempts: Vec<ProbeAttempt>,
 }
 
 /// Makes one attempt, as this process's user.
-pub(super) fn attempt(target: &Target) -> Attempt {
+pub(super) fn attempt(target: &ProbeTarget) -> ProbeAttempt {
     let outcome = match target {
-        Target::File(path) => read_some(path),
-        Target::Environment(_) => read_some(&target.path()),
-        Target::Memory(pid) => read_memory(*pid),
+        ProbeTarget::File(path) => read_some(path),
+        ProbeTarget::Environment(_) => read_some(&target.path()),
+        ProbeTarget::Memory(pid) => read_memory(*pid),
     };
     let (read, errno) = match outcome {
         Ok(read) => (Some(read), None),
         Err(error) => (None, Some(error.raw_os_error().unwrap_or(nix::libc::EIO))),
     };
-    Attempt { target: target.to_string(), read, errno }
+    ProbeAttempt { target: target.to_string(), read, errno }
 }
 
 fn read_some(path: &Path) -> io::Result<usize> {
@@ -138,7 +138,7 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
 fn attempts(arguments: impl Iterator<Item = OsString>) -> Result<(), String> {
     let mut attempts = Vec::new();
     for word in arguments {
-        let target: Target = word.to_str().ok_or("a target is not UTF-8")?.parse()?;
+        let target: ProbeTarget = word.to_str().ok_or("a target is not UTF-8")?.parse()?;
         attempts.push(attempt(&target));
     }
     let text = serde_json::to_string(&Attempts { attempts }).map_err(|e| e.to_string())?;
@@ -172,23 +172,25 @@ mod tests {
     #[test]
     fn a_target_is_read_as_it_is_written() {
         for text in ["file:/a b", "memory:7", "environment:7"] {
-            assert_eq!(text.parse::<Target>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<ProbeTarget>().unwrap().to_string(), text);
         }
         for text in ["", "file", "memory:x", "socket:/a"] {
-            assert!(text.parse::<Target>().is_err(), "{text}");
+            assert!(text.parse::<ProbeTarget>().is_err(), "{text}");
         }
     }
 
     #[test]
     fn what_is_open_is_read_and_what_is_not_has_its_error() {
         let own = i32::try_from(std::process::id()).unwrap();
-        for target in
-            [Target::File("/proc/self/status".into()), Target::Memory(own), Target::Environment(own)]
-        {
+        for target in [
+            ProbeTarget::File("/proc/self/status".into()),
+            ProbeTarget::Memory(own),
+            ProbeTarget::Environment(own),
+        ] {
             let attempt = attempt(&target);
             assert_eq!((attempt.word().as_str(), attempt.read.is_some()), ("read", true), "{target}");
         }
-        let missing = attempt(&Target::File("/nowhere/at/all".into()));
+        let missing = attempt(&ProbeTarget::File("/nowhere/at/all".into()));
         assert_eq!((missing.word().as_str(), missing.read), ("ENOENT", None));
     }
 }

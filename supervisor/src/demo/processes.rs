@@ -1,4 +1,4 @@
-//! Finds processes of this host that mention a text, to prove that none is left.
+//! Finds the processes of this host that mention a text, so that the demo can show that none is left.
 
 use std::os::unix::ffi::OsStrExt as _;
 
@@ -7,52 +7,52 @@ use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use host::proc_file::{self, read_bounded};
 
-/// A process, distinguished from later ones with the same pid.
+/// Process, with its start time, which distinguishes it from later processes with its pid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct SeenProcess {
     pub(super) pid: i32,
     pub(super) session: i32,
     start_ticks: u64,
 }
 
-impl Seen {
-    /// Returns true if it lives. A zombie does not: it only waits for its parent.
+impl SeenProcess {
+    /// Returns true if the process lives. A zombie has ended, and only waits for its parent.
     pub(super) fn lives(&self) -> bool {
         let stat = Process::new(self.pid).and_then(|process| process.stat());
         stat.is_ok_and(|stat| stat.starttime == self.start_ticks && stat.state != 'Z')
     }
 
-    /// Kills it, and no later process with its pid.
+    /// Sends SIGKILL to the process, and to no later process with its pid.
     pub(super) fn kill(&self) {
         let Some(pid) = rustix::process::Pid::from_raw(self.pid) else { return };
-        // The handle comes first, then the comparison, so that the pid cannot be reused in between.
+        // The handle is opened before the comparison. If the process still lives then, the handle refers to it.
         let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
         if self.lives() {
-            // An error means that the process has ended by itself meanwhile.
+            // The signal fails if the process has ended by itself meanwhile.
             pidfd_send_signal(handle, Signal::KILL).ok();
         }
     }
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Census {
+pub(super) struct ProcessCensus {
     pub(super) checked: usize,
-    pub(super) found: Vec<Seen>,
+    pub(super) found: Vec<SeenProcess>,
 }
 
-/// Finds live processes, without this one, that have a text in their command line, environment, working directory or
-/// executable.
-pub(super) fn mentioning(text: &str) -> Census {
-    let mut census = Census::default();
-    let own = i32::try_from(std::process::id()).unwrap_or_default();
+/// Finds the live processes, without this one, that have a text in their command line or environment, or in the path of
+/// their working directory or executable.
+pub(super) fn mentioning(text: &str) -> ProcessCensus {
+    let mut census = ProcessCensus::default();
+    let own_pid = i32::try_from(std::process::id()).unwrap_or_default();
     for process in procfs::process::all_processes().into_iter().flatten().flatten() {
         let Ok(stat) = process.stat() else { continue };
-        if stat.state == 'Z' || stat.pid == own {
+        if stat.state == 'Z' || stat.pid == own_pid {
             continue;
         }
         census.checked += 1;
         if mentions(stat.pid, text.as_bytes()) {
-            let seen = Seen { pid: stat.pid, session: stat.session, start_ticks: stat.starttime };
+            let seen = SeenProcess { pid: stat.pid, session: stat.session, start_ticks: stat.starttime };
             census.found.push(seen);
         }
     }

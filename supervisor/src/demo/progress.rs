@@ -1,4 +1,4 @@
-//! Progress of a demo: a live line on a terminal, plain lines elsewhere, nothing with `--json`.
+//! Shows the progress of a demo: a live line on a terminal, plain lines elsewhere, nothing with `--json`.
 
 use std::time::{Duration, Instant};
 
@@ -9,25 +9,25 @@ use base::terminal::complain;
 
 /// Progress of one demo, on standard error.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct DemoProgress {
     since: Instant,
-    form: Form,
+    form: ProgressForm,
 }
 
 #[derive(Debug)]
-enum Form {
+enum ProgressForm {
     Live(ProgressBar),
     Lines,
     Silent,
 }
 
-impl Progress {
-    /// Makes the progress for a terminal or a log.
+impl DemoProgress {
+    /// Starts the clock, and chooses the form of the progress for this output and standard error.
     pub(super) fn new(output: Output) -> Self {
         use std::io::IsTerminal as _;
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let form = if output.json() {
-            Form::Silent
+            ProgressForm::Silent
         } else if std::io::stderr().is_terminal() && !dumb {
             let bar = ProgressBar::new_spinner();
             // The style has no colours, so it does not depend on the user's settings.
@@ -35,11 +35,11 @@ impl Progress {
                 bar.set_style(style);
             }
             bar.enable_steady_tick(Duration::from_millis(120));
-            Form::Live(bar)
+            ProgressForm::Live(bar)
         } else {
-            Form::Lines
+            ProgressForm::Lines
         };
-        Progress { since: Instant::now(), form }
+        DemoProgress { since: Instant::now(), form }
     }
 
     /// Returns the time since the start.
@@ -47,9 +47,9 @@ impl Progress {
         self.since.elapsed()
     }
 
-    /// Shows the current step, on a terminal only.
+    /// Shows the current step. Only a terminal shows it.
     pub(super) fn now(&self, text: impl Into<String>) {
-        if let Form::Live(bar) = &self.form {
+        if let ProgressForm::Live(bar) = &self.form {
             bar.set_message(text.into());
         }
     }
@@ -57,14 +57,14 @@ impl Progress {
     pub(super) fn done(&self, text: &str) {
         let line = format!("{:5.1} s  {text}", self.elapsed().as_secs_f64());
         match &self.form {
-            Form::Live(bar) => bar.println(line),
-            Form::Lines => complain(&line),
-            Form::Silent => {}
+            ProgressForm::Live(bar) => bar.println(line),
+            ProgressForm::Lines => complain(&line),
+            ProgressForm::Silent => {}
         }
     }
 
     pub(super) fn finish(&self) {
-        if let Form::Live(bar) = &self.form {
+        if let ProgressForm::Live(bar) = &self.form {
             bar.finish_and_clear();
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::place;
+use super::directory;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -32,14 +32,14 @@ pub(super) struct Clone {
 
 /// A suggested command.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Further {
+pub(super) struct NextCommand {
     pub(super) command: String,
     /// Purpose of the command.
     pub(super) why: &'static str,
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Check {
+pub(super) struct Expectation {
     /// Story, or the end of the demo.
     pub(super) part: Story,
     pub(super) name: String,
@@ -53,7 +53,7 @@ pub(super) struct Check {
 
 /// An attempt that must be refused.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Denial {
+pub(super) struct RefusedAttempt {
     pub(super) what: &'static str,
     pub(super) path: PathBuf,
     /// Result outside of the sandbox.
@@ -64,14 +64,14 @@ pub(super) struct Denial {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Took {
+pub(super) struct StoryTime {
     pub(super) part: &'static str,
     pub(super) seconds: f64,
 }
 
 /// All results of a demo.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Report {
+pub(super) struct DemoReport {
     /// True if every expectation was met.
     pub(super) ok: bool,
     /// Directory of the demo, kept or not.
@@ -86,25 +86,25 @@ pub(super) struct Report {
     pub(super) repository: Option<Clone>,
     /// Enforced layers of the sandbox, as one line.
     pub(super) sandbox: String,
-    pub(super) checks: Vec<Check>,
-    pub(super) denials: Vec<Denial>,
+    pub(super) checks: Vec<Expectation>,
+    pub(super) denials: Vec<RefusedAttempt>,
     /// Number of processes examined for survivors.
     pub(super) processes_checked: usize,
     pub(super) survivors: usize,
-    pub(super) times: Vec<Took>,
+    pub(super) times: Vec<StoryTime>,
     /// Path of the root, if it was kept.
     pub(super) root: Option<PathBuf>,
-    pub(super) further: Vec<Further>,
+    pub(super) further: Vec<NextCommand>,
 }
 
-impl Check {
-    /// True if the expectation was not met and this host could show it.
+impl Expectation {
+    /// Returns true if the expectation was not met and this host could show it.
     pub(super) fn failed(&self) -> bool {
         !self.ok && !self.skipped
     }
 }
 
-impl Report {
+impl DemoReport {
     /// Adds an expectation with its result.
     pub(super) fn check(
         &mut self,
@@ -112,11 +112,11 @@ impl Report {
         name: impl Into<String>,
         expected: impl Into<String>,
         seen: impl Into<String>,
-        verdict: Verdict,
+        verdict: ExpectationResult,
     ) {
         let (name, expected, seen) = (name.into(), expected.into(), seen.into());
-        let (ok, skipped) = (verdict == Verdict::Ok, verdict == Verdict::Skipped);
-        self.checks.push(Check { part, name, expected, seen, ok, skipped });
+        let (ok, skipped) = (verdict == ExpectationResult::Ok, verdict == ExpectationResult::Skipped);
+        self.checks.push(Expectation { part, name, expected, seen, ok, skipped });
     }
 
     /// Adds an expectation that is met if both texts are equal.
@@ -128,36 +128,39 @@ impl Report {
         seen: impl Into<String>,
     ) {
         let (expected, seen) = (expected.into(), seen.into());
-        let verdict = Verdict::of(expected == seen);
+        let verdict = ExpectationResult::from_condition(expected == seen);
         self.check(part, name, expected, seen, verdict);
     }
 
     /// Adds the expectation that root owns no entry of a tree.
     pub(super) fn not_of_root(&mut self, part: Story, name: &str, tree: &Path) {
-        let (seen, verdict) = match place::of_root(tree) {
-            Ok((all, roots)) => (format!("{roots} of {all} entries are root's"), Verdict::of(roots == 0)),
-            Err(e) => (e.to_string(), Verdict::Failed),
+        let (seen, verdict) = match directory::of_root(tree) {
+            Ok((all, roots)) => (
+                format!("{roots} of {all} entries are root's"),
+                ExpectationResult::from_condition(roots == 0),
+            ),
+            Err(e) => (e.to_string(), ExpectationResult::Failed),
         };
         self.check(part, name, "no entry is root's", seen, verdict);
     }
 
     /// Adds the time of a part.
     pub(super) fn took(&mut self, part: &'static str, time: Duration) {
-        self.times.push(Took { part, seconds: (time.as_secs_f64() * 100.0).round() / 100.0 });
+        self.times.push(StoryTime { part, seconds: (time.as_secs_f64() * 100.0).round() / 100.0 });
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum ExpectationResult {
     Ok,
     Failed,
     /// This host cannot show it.
     Skipped,
 }
 
-impl Verdict {
+impl ExpectationResult {
     /// Returns the verdict for a condition.
-    pub(super) fn of(condition: bool) -> Self {
-        if condition { Verdict::Ok } else { Verdict::Failed }
+    pub(super) fn from_condition(condition: bool) -> Self {
+        if condition { ExpectationResult::Ok } else { ExpectationResult::Failed }
     }
 }

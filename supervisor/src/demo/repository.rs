@@ -8,29 +8,29 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use policies::Identity;
-use workspace::repository::{Committed, Head, Standing};
+use workspace::repository::{Committed, Head, RepositorySnapshot};
 use workspace::{Author, Job, Outcome};
 
-use super::place::{self, Owners};
-use super::report::{Clone, Report, Story, Verdict};
+use super::directory::{self, Owners};
+use super::report::{Clone, DemoReport, ExpectationResult, Story};
 use base::exit::Code;
 use base::failure::Failure;
 use host::job::{self, Cause, JobFailure};
 
 #[derive(Clone, Debug)]
-pub(super) enum Source {
+pub(super) enum RepositorySource {
     /// A repository that the demo does not change.
     Repository {
         path: PathBuf,
         /// Its state before the demo.
-        before: Standing,
+        before: RepositorySnapshot,
     },
     /// A sample, because no repository could be used, for this reason.
     Sample(String),
 }
 
 /// Chooses the repository: the named one, or the one around the working directory if it can be used.
-pub(super) fn choose(named: Option<&Path>) -> Result<Source, Failure> {
+pub(super) fn choose(named: Option<&Path>) -> Result<RepositorySource, Failure> {
     if let Some(path) = named {
         let none = |why: String| {
             Failure::new(Code::NotFound, format!("there is no git repository at {}{why}", path.display()))
@@ -45,17 +45,19 @@ pub(super) fn choose(named: Option<&Path>) -> Result<Source, Failure> {
             return Err(Failure::new(Code::Conflict, format!("{} has no commit yet", path.display()))
                 .hint("commit something first"));
         }
-        return Ok(Source::Repository { path, before });
+        return Ok(RepositorySource::Repository { path, before });
     }
     let here = std::env::current_dir().and_then(|dir| dir.canonicalize());
     let here = here.map_err(|e| Failure::failed(format!("the working directory is not known: {e}")))?;
     let Some(path) = around(&here) else {
-        return Ok(Source::Sample(format!("{} is in no git repository", here.display())));
+        return Ok(RepositorySource::Sample(format!("{} is in no git repository", here.display())));
     };
     match standing(&path) {
-        Ok(before) if before.has_commit() => Ok(Source::Repository { path, before }),
-        Ok(_) => Ok(Source::Sample(format!("the repository at {} has no commit yet", path.display()))),
-        Err(failure) => Ok(Source::Sample(failure.message)),
+        Ok(before) if before.has_commit() => Ok(RepositorySource::Repository { path, before }),
+        Ok(_) => {
+            Ok(RepositorySource::Sample(format!("the repository at {} has no commit yet", path.display())))
+        }
+        Err(failure) => Ok(RepositorySource::Sample(failure.message)),
     }
 }
 
@@ -63,8 +65,8 @@ trait HasCommit {
     fn has_commit(&self) -> bool;
 }
 
-impl HasCommit for Standing {
-    /// True if HEAD is a commit, or names an existing reference.
+impl HasCommit for RepositorySnapshot {
+    /// Returns true if HEAD is a commit, or names an existing reference.
     fn has_commit(&self) -> bool {
         !self.head.starts_with("refs/") || self.references.contains_key(&self.head)
     }
@@ -78,29 +80,29 @@ fn around(dir: &Path) -> Option<PathBuf> {
     dir.ancestors().find(|dir| is_one(dir)).map(Path::to_owned)
 }
 
-pub(super) fn standing(path: &Path) -> Result<Standing, Failure> {
+pub(super) fn standing(path: &Path) -> Result<RepositorySnapshot, Failure> {
     let job = Job::ExamineRepository { path: path.to_owned() };
-    match work(place::owner_for_root(path)?, vec!["/".into()], Vec::new(), job)? {
+    match work(directory::owner_for_root(path)?, vec!["/".into()], Vec::new(), job)? {
         Outcome::Standing(standing) => Ok(standing),
         _ => Err(unexpected()),
     }
 }
 
 /// Makes the clone or the sample, and gives it to its owner.
-pub(super) fn provide(source: &Source, to: &Path, owners: Owners) -> Result<Clone, Failure> {
+pub(super) fn provide(source: &RepositorySource, to: &Path, owners: Owners) -> Result<Clone, Failure> {
     let fail = |e: std::io::Error| Failure::file("make the directory", to, &e);
     std::fs::create_dir(to).map_err(fail)?;
     let (outcome, source) = match source {
-        Source::Repository { path, .. } => {
+        RepositorySource::Repository { path, .. } => {
             // The repository is read as its owner, so that root trusts nothing in it.
-            let reader = place::owner_for_root(path)?;
+            let reader = directory::owner_for_root(path)?;
             if let Some(reader) = reader {
                 std::os::unix::fs::lchown(to, Some(reader.uid), Some(reader.gid)).map_err(fail)?;
             }
             let job = Job::CloneRepository { from: path.clone(), to: to.to_owned() };
             (work(reader, vec!["/".into()], vec![to.to_owned()], job)?, Some(path.clone()))
         }
-        Source::Sample(_) => {
+        RepositorySource::Sample(_) => {
             let author =
                 Author { name: "supervisor demo".to_owned(), email: "demo@supervisor.invalid".to_owned() };
             let job = Job::MakeRepository { path: to.to_owned(), files: sample(), author };
@@ -108,7 +110,7 @@ pub(super) fn provide(source: &Source, to: &Path, owners: Owners) -> Result<Clon
             (job.run().map_err(|e| refused(JobFailure::from(&e)))?, None)
         }
     };
-    place::give(to, owners.of_clone())?;
+    directory::give(to, owners.of_clone())?;
     match outcome {
         Outcome::Provided(Head { commit, files }) => Ok(Clone { path: to.to_owned(), source, commit, files }),
         _ => Err(unexpected()),
@@ -128,25 +130,30 @@ pub(super) fn tip(clone: &Clone, branch: &str, owners: Owners) -> Result<Committ
 ///
 /// Others may work in it during the demo. Cloning is the demo's only access to it. So a difference comes from others if
 /// there was none right after the clone, and if nothing in it carries a mark.
-pub(super) fn check(source: &Source, after_clone: Option<&Standing>, marks: &[String], report: &mut Report) {
-    let Source::Repository { path, before } = source else { return };
+pub(super) fn check(
+    source: &RepositorySource,
+    after_clone: Option<&RepositorySnapshot>,
+    marks: &[String],
+    report: &mut DemoReport,
+) {
+    let RepositorySource::Repository { path, before } = source else { return };
     let part = Story::Afterwards;
     let name = "the repository is as it was";
     let expected = "same HEAD, references and status";
     let now = match standing(path) {
         Ok(now) => now,
         Err(failure) => {
-            report.check(part, name, expected, failure.message, Verdict::Failed);
+            report.check(part, name, expected, failure.message, ExpectationResult::Failed);
             return;
         }
     };
     if now == *before {
-        let told = format!(
+        let seen = format!(
             "same HEAD, {}, {}",
             Counted(now.references.len(), "reference"),
             Counted(now.changes.len(), "changed path")
         );
-        report.check(part, name, expected, told, Verdict::Ok);
+        report.check(part, name, expected, seen, ExpectationResult::Ok);
         return;
     }
     let parts = [
@@ -159,12 +166,12 @@ pub(super) fn check(source: &Source, after_clone: Option<&Standing>, marks: &[St
     let marked = marks.iter().any(|mark| names.iter().any(|name| name.contains(mark)));
     let foreign = after_clone == Some(before) && !marked && !marks.is_empty();
     let parts = parts.join(", ");
-    let told = if foreign {
+    let seen = if foreign {
         format!("the same when it had been cloned; then somebody else changed {parts}")
     } else {
         format!("another {parts}")
     };
-    report.check(part, name, expected, told, Verdict::of(foreign));
+    report.check(part, name, expected, seen, ExpectationResult::from_condition(foreign));
 }
 
 fn work(
@@ -220,7 +227,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let to = dir.path().canonicalize().unwrap().join("sample");
         let owners = Owners::of_this_process();
-        let made = provide(&Source::Sample("none".to_owned()), &to, owners).unwrap();
+        let made = provide(&RepositorySource::Sample("none".to_owned()), &to, owners).unwrap();
         assert_eq!(made.files, sample().len());
         assert_eq!(around(&to.join("docs")), Some(to.clone()));
         assert_eq!(around(dir.path()), around(dir.path().parent().unwrap()));

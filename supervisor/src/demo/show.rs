@@ -1,6 +1,6 @@
 //! Display of a report: a table for each part, then a summary and suggested commands.
 
-use super::report::{Check, Further, Report, Story};
+use super::report::{DemoReport, Expectation, NextCommand, Story};
 use base::terminal::{Cell, Ink, Screen};
 use kernel::Counted;
 
@@ -15,7 +15,7 @@ impl Story {
     }
 }
 
-impl Report {
+impl DemoReport {
     pub(super) fn show(&self, screen: &mut Screen) {
         if let Some(signal) = &self.interrupted {
             self.show_interrupted(signal, screen);
@@ -44,7 +44,7 @@ impl Report {
         }
         if !self.further.is_empty() {
             screen.heading("How to look further");
-            for Further { command, why } in &self.further {
+            for NextCommand { command, why } in &self.further {
                 let why = screen.paint(Ink::Dim, &format!("  # {why}"));
                 screen.line(format!("{command}{why}"));
             }
@@ -78,12 +78,12 @@ impl Report {
     }
 
     fn show_story(&self, part: Story, screen: &mut Screen) {
-        let checks: Vec<&Check> = self.checks.iter().filter(|check| check.part == part).collect();
+        let checks: Vec<&Expectation> = self.checks.iter().filter(|check| check.part == part).collect();
         if checks.is_empty() {
             return;
         }
         screen.heading(part.heading());
-        let mark = |check: &Check| match (check.ok, check.skipped) {
+        let mark = |check: &Expectation| match (check.ok, check.skipped) {
             (true, _) => Cell::inked(Ink::Green, "ok"),
             (false, true) => Cell::inked(Ink::Yellow, "skipped"),
             (false, false) => Cell::inked(Ink::Red, "FAILED"),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use kernel::Tenant;
 
-use super::place::{self, Owners};
+use super::directory::{self, Owners};
 use base::failure::Failure;
 
 pub(super) const COUNT: u32 = 50;
@@ -20,7 +20,7 @@ const STEALS: &str = include_str!("scripts/steals.sh");
 
 /// Behaviour of a tenant's worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum DemoRole {
     /// Adds up the ledger.
     Works,
     /// Asks a question first.
@@ -34,17 +34,18 @@ pub(super) enum Role {
 }
 
 #[derive(Debug)]
-pub(super) struct TenantPlace {
+pub(super) struct DemoTenant {
     pub(super) number: u32,
     pub(super) name: Tenant,
     /// Behaviour of its worker.
-    pub(super) role: Role,
+    pub(super) role: DemoRole,
     pub(super) dir: PathBuf,
-    /// Both ends of the gate, so that it can be opened before a worker waits, and closes with this process.
+    /// Both ends of the named pipe at which the worker waits. Opening a pipe for writing alone waits for a reader
+    /// (fifo(7)); with both ends open, the gate can be opened before the worker waits, and it closes with this process.
     gate: File,
 }
 
-impl TenantPlace {
+impl DemoTenant {
     /// Makes the directory of a tenant, and gives it to its owner.
     pub(super) fn make(tenants: &Path, number: u32, owners: Owners) -> Result<Self, Failure> {
         let text = format!("tenant-{number:02}");
@@ -57,8 +58,8 @@ impl TenantPlace {
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRUSR | nix::sys::stat::Mode::S_IWUSR)
             .map_err(|e| fail(e.into()))?;
         let gate = File::options().read(true).write(true).open(&pipe).map_err(fail)?;
-        place::give(&dir, owners.of_tenant(number))?;
-        Ok(TenantPlace { number, name, role: role(number), dir, gate })
+        directory::give(&dir, owners.of_tenant(number))?;
+        Ok(DemoTenant { number, name, role: role(number), dir, gate })
     }
 
     /// Lets its worker pass the gate.
@@ -71,37 +72,37 @@ impl TenantPlace {
         entries(self.number).map(|(_, amount)| amount).sum()
     }
 
-    /// Returns the script of its worker. `targets` are a thief's targets.
+    /// Returns the script of its worker. `targets` replaces `{targets}` in the script of a worker that steals.
     pub(super) fn script(&self, targets: &str) -> String {
         match self.role {
-            Role::Works => format!("{GATE}{LEDGER}"),
-            Role::Asks => format!("{GATE}{ASKS}"),
-            Role::Crashes => format!("{GATE}{CRASHES}"),
-            Role::Steals => format!("{GATE}{}", STEALS.replace("{targets}", targets)),
-            // Its time runs from its start, so it waits at no gate.
-            Role::Overruns => OVERRUNS.to_owned(),
+            DemoRole::Works => format!("{GATE}{LEDGER}"),
+            DemoRole::Asks => format!("{GATE}{ASKS}"),
+            DemoRole::Crashes => format!("{GATE}{CRASHES}"),
+            DemoRole::Steals => format!("{GATE}{}", STEALS.replace("{targets}", targets)),
+            // No gate: the runtime limit of this worker counts from its start.
+            DemoRole::Overruns => OVERRUNS.to_owned(),
         }
     }
 
     pub(super) fn title(&self) -> String {
         let what = match self.role {
-            Role::Works => "add up the ledger",
-            Role::Asks => "add up the ledger, after a question",
-            Role::Crashes => "add up the ledger, at the second attempt",
-            Role::Overruns => "never end",
-            Role::Steals => "read what belongs to others",
+            DemoRole::Works => "add up the ledger",
+            DemoRole::Asks => "add up the ledger, after a question",
+            DemoRole::Crashes => "add up the ledger, at the second attempt",
+            DemoRole::Overruns => "never end",
+            DemoRole::Steals => "read what belongs to others",
         };
         format!("{}: {what}", self.name)
     }
 }
 
-fn role(number: u32) -> Role {
+fn role(number: u32) -> DemoRole {
     match number {
-        7 => Role::Asks,
-        13 => Role::Crashes,
-        34 => Role::Steals,
-        COUNT => Role::Overruns,
-        _ => Role::Works,
+        7 => DemoRole::Asks,
+        13 => DemoRole::Crashes,
+        34 => DemoRole::Steals,
+        COUNT => DemoRole::Overruns,
+        _ => DemoRole::Works,
     }
 }
 
@@ -127,11 +128,11 @@ mod tests {
 
     #[test]
     fn each_odd_role_is_played_once_and_the_last_tenant_never_ends() {
-        let roles: Vec<Role> = (1..=COUNT).map(role).collect();
-        for odd in [Role::Asks, Role::Crashes, Role::Overruns, Role::Steals] {
+        let roles: Vec<DemoRole> = (1..=COUNT).map(role).collect();
+        for odd in [DemoRole::Asks, DemoRole::Crashes, DemoRole::Overruns, DemoRole::Steals] {
             assert_eq!(roles.iter().filter(|role| **role == odd).count(), 1, "{odd:?}");
         }
-        assert_eq!(roles.last(), Some(&Role::Overruns));
+        assert_eq!(roles.last(), Some(&DemoRole::Overruns));
     }
 
     #[test]

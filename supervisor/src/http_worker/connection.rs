@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::order::Order;
+use super::request::ServiceRequest;
 use base::environment;
 use base::exit::Code;
 use base::failure::{Failure, with_causes};
@@ -27,11 +27,11 @@ const CONNECTED: Duration = Duration::from_secs(30);
 const WORDS_BYTES: usize = 4 << 10;
 
 /// Transport of a request.
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+trait ServiceStream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> ServiceStream for S {}
 
 /// Sends a request, and returns the response once its head has arrived.
-pub(super) async fn send(order: &Order) -> Result<Response<Incoming>, Failure> {
+pub(super) async fn send(order: &ServiceRequest) -> Result<Response<Incoming>, Failure> {
     let unreachable = |why: String| {
         let hint = "the event `egress_denied` of the run names a host that its policy does not let it reach";
         Failure::new(Code::Unreachable, format!("the service at {} cannot be reached: {why}", order.url))
@@ -41,8 +41,8 @@ pub(super) async fn send(order: &Order) -> Result<Response<Incoming>, Failure> {
     let connected = tokio::time::timeout(CONNECTED, connect(&order.uri, proxy.as_ref())).await;
     let stream = connected
         .map_err(|_| unreachable(format!("no connection within {} s", CONNECTED.as_secs())))?
-        .map_err(|e| match e.get_ref().and_then(|e| e.downcast_ref::<Denied>()) {
-            Some(Denied(why)) => denied(order, why),
+        .map_err(|e| match e.get_ref().and_then(|e| e.downcast_ref::<DeniedByProxy>()) {
+            Some(DeniedByProxy(why)) => denied(order, why),
             None => unreachable(with_causes(&e)),
         })?;
     let broken = |e: hyper::Error| unreachable(with_causes(&e));
@@ -73,16 +73,17 @@ pub(super) async fn send(order: &Order) -> Result<Response<Incoming>, Failure> {
 /// Refusal of the run's proxy to connect.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct Denied(String);
+struct DeniedByProxy(String);
 
-/// True if the run's proxy refused a request. A service that forges the header only turns a login error into a failure.
+/// Returns true if the run's proxy refused a request. A service that forges the header only turns a login error into a
+/// failure.
 fn is_denied<B>(answer: &Response<B>) -> bool {
     answer.status() == StatusCode::FORBIDDEN && answer.headers().contains_key(DENIED)
 }
 
 /// Makes the error for a service that the run may not reach. The error is neither about the login nor an outage of the
 /// service.
-fn denied(order: &Order, why: &str) -> Failure {
+fn denied(order: &ServiceRequest, why: &str) -> Failure {
     let url = &order.url;
     Failure::failed(format!("the sandbox of this run lets no request through to the service at {url}"))
         .hint(why)
@@ -95,10 +96,10 @@ async fn words(answer: Response<Incoming>) -> String {
     String::from_utf8_lossy(&bytes).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-async fn connect(to: &Uri, proxy: Option<&Uri>) -> io::Result<Box<dyn Stream>> {
+async fn connect(to: &Uri, proxy: Option<&Uri>) -> io::Result<Box<dyn ServiceStream>> {
     let (host, port) = place(to)?;
     let is_encrypted = to.scheme_str() == Some("https");
-    let stream: Box<dyn Stream> = match proxy {
+    let stream: Box<dyn ServiceStream> = match proxy {
         None => Box::new(TcpStream::connect((host, port)).await?),
         Some(proxy) => {
             let near = TcpStream::connect(place(proxy)?).await?;
@@ -119,14 +120,14 @@ async fn connect(to: &Uri, proxy: Option<&Uri>) -> io::Result<Box<dyn Stream>> {
 }
 
 /// Opens a tunnel through a proxy (RFC 9110, section 9.3.6).
-async fn tunnel(near: TcpStream, place: &str) -> io::Result<impl Stream + use<>> {
+async fn tunnel(near: TcpStream, place: &str) -> io::Result<impl ServiceStream + use<>> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(near)).await.map_err(io::Error::other)?;
     drop(tokio::spawn(connection.with_upgrades()));
     let request = Request::connect(place).header(header::HOST, place);
     let request = request.body(Empty::<Bytes>::new()).map_err(io::Error::other)?;
     let answer = sender.send_request(request).await.map_err(io::Error::other)?;
     if is_denied(&answer) {
-        return Err(io::Error::other(Denied(words(answer).await)));
+        return Err(io::Error::other(DeniedByProxy(words(answer).await)));
     }
     if answer.status() != StatusCode::OK {
         return Err(io::Error::other(format!("the proxy does not connect to {place}: {}", answer.status())));

@@ -10,17 +10,17 @@
 //! task to a host that no file names. A verdict is read only from the response, never from standard output.
 
 mod a2a;
-mod answer;
 mod connection;
-mod order;
+mod request;
+mod response;
 mod verdict;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use self::answer::Answer;
-use self::order::Order;
+use self::request::ServiceRequest;
+use self::response::ResponseMeaning;
 use crate::client::Client;
 use base::exit::Code;
 use base::failure::Failure;
@@ -66,12 +66,12 @@ fn asked(mut arguments: impl Iterator<Item = OsString>) -> Result<Service, Failu
 /// Sends the request, and reports the verdict in the response.
 async fn work(service: &Service) -> Result<(), Failure> {
     let client = Client::of_this_run()?;
-    let order = Order::of_this_run(service)?;
+    let order = ServiceRequest::of_this_run(service)?;
     let answer = connection::send(&order).await?;
-    match Answer::read(answer).await? {
-        Answer::Verdict(verdict) => verdict.tell(&client).await,
-        Answer::Words => Ok(()),
-        Answer::Later { why, pause } => {
+    match ResponseMeaning::read(answer).await? {
+        ResponseMeaning::Verdict(verdict) => verdict.tell(&client).await,
+        ResponseMeaning::Words => Ok(()),
+        ResponseMeaning::Later { why, pause } => {
             hold(&client, &why, pause).await;
             Err(Failure::new(Code::Throttled, why))
         }

@@ -11,7 +11,7 @@ use verbs::{Approve, Block, Complete, RequestChanges, RequestReview};
 /// A verdict, as `{"complete": {"summary": "…"}}`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Verdict {
+pub(super) enum ServiceVerdict {
     Complete(Complete),
     Block(Block),
     RequestReview(RequestReview),
@@ -19,7 +19,7 @@ pub(super) enum Verdict {
     RequestChanges(RequestChanges),
 }
 
-impl Verdict {
+impl ServiceVerdict {
     pub(super) fn parse(text: &[u8]) -> Result<Self, Failure> {
         if let Ok(Value::Object(verdicts)) = serde_json::from_slice(text)
             && verdicts.len() != 1
@@ -36,14 +36,14 @@ impl Verdict {
 
     /// Reports the verdict to the board. Any refusal becomes a plain failure of this run.
     pub(super) async fn tell(self, client: &Client) -> Result<(), Failure> {
-        let told = match self {
-            Verdict::Complete(verb) => tell(client, verb).await,
-            Verdict::Block(verb) => tell(client, verb).await,
-            Verdict::RequestReview(verb) => tell(client, verb).await,
-            Verdict::Approve(verb) => tell(client, verb).await,
-            Verdict::RequestChanges(verb) => tell(client, verb).await,
+        let reported = match self {
+            ServiceVerdict::Complete(verb) => tell(client, verb).await,
+            ServiceVerdict::Block(verb) => tell(client, verb).await,
+            ServiceVerdict::RequestReview(verb) => tell(client, verb).await,
+            ServiceVerdict::Approve(verb) => tell(client, verb).await,
+            ServiceVerdict::RequestChanges(verb) => tell(client, verb).await,
         };
-        told.map_err(|refusal| Failure {
+        reported.map_err(|refusal| Failure {
             hint: refusal.hint,
             ..Failure::failed(format!("the board refuses the verdict of the service: {}", refusal.message))
         })

@@ -1,4 +1,4 @@
-//! Catalog of the tools: one for each verb of the table that has one.
+//! Catalog of the tools that `supervisor mcp` offers: one for each verb of the table that defines a tool.
 
 use std::sync::LazyLock;
 
@@ -6,10 +6,10 @@ use rmcp::model::{CallToolResult, JsonObject, Tool, ToolAnnotations};
 use schemars::{Schema, schema_for};
 use serde_json::Value;
 
-use super::board::Board;
+use super::board::ToolBoard;
 use super::outcome::{self, Verdict};
 use api::command::{AnyCommand, Command, Replies, request};
-use api::{Effect, Entry, Unfit};
+use api::{Effect, Unfit, VerbEntry};
 use base::failure::Failure;
 use base::table;
 use verbs::{CallPluginTool, OfPlugin};
@@ -19,10 +19,10 @@ const PREFIX: &str = "kanban_";
 
 /// A verb as a tool.
 #[derive(Debug)]
-pub(super) struct Listed {
+pub(super) struct VerbTool {
     pub(super) verb: &'static str,
     pub(super) tool: Tool,
-    entry: Entry,
+    entry: VerbEntry,
     parse: fn(&[u8]) -> Result<Box<dyn AnyCommand>, Unfit>,
     verdict: Verdict,
 }
@@ -36,59 +36,59 @@ macro_rules! of_the_tools {
         api { $($hidden:ident,)* }
         nouns { $($nouns:tt)* }
     ) => {
-        fn made() -> Vec<Listed> {
+        fn made() -> Vec<VerbTool> {
             let schedules = [
-                Listed::of::<verbs::ListSchedules>(),
-                Listed::of::<verbs::SaveSchedule>(),
-                Listed::of::<verbs::PauseSchedule>(),
-                Listed::of::<verbs::RunSchedule>(),
-                Listed::of::<verbs::RemoveSchedule>(),
+                VerbTool::for_verb::<verbs::ListSchedules>(),
+                VerbTool::for_verb::<verbs::SaveSchedule>(),
+                VerbTool::for_verb::<verbs::PauseSchedule>(),
+                VerbTool::for_verb::<verbs::RunSchedule>(),
+                VerbTool::for_verb::<verbs::RemoveSchedule>(),
             ];
-            [$($(Listed::of::<verbs::$verb>(),)*)*].into_iter().chain(schedules).flatten().collect()
+            [$($(VerbTool::for_verb::<verbs::$verb>(),)*)*].into_iter().chain(schedules).flatten().collect()
         }
     };
 }
 
 table!(of_the_tools);
 
-/// Returns all tools, in the order of the table. Their schemas take milliseconds to make, so they are made once, on
-/// first use.
-pub(super) fn all() -> &'static [Listed] {
-    static ALL: LazyLock<Vec<Listed>> = LazyLock::new(made);
+/// Returns all tools, in the order of the table. It takes milliseconds to make their schemas, so they are made once, at
+/// the first call.
+pub(super) fn all() -> &'static [VerbTool] {
+    static ALL: LazyLock<Vec<VerbTool>> = LazyLock::new(made);
     &ALL
 }
 
 /// Returns the tool with a name.
-pub(super) fn find(name: &str) -> Option<&'static Listed> {
+pub(super) fn find(name: &str) -> Option<&'static VerbTool> {
     all().iter().find(|listed| listed.tool.name == name)
 }
 
-impl Listed {
-    fn of<V: Command>() -> Option<Self> {
+impl VerbTool {
+    fn for_verb<V: Command>() -> Option<Self> {
         let about = V::TOOL?.about;
         let schema = schema_for!(V);
-        let told = schema.get("description").and_then(Value::as_str).unwrap_or_default();
-        let description = format!("{}. {about}", told.trim_end_matches('.'));
+        let about_request = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+        let description = format!("{}. {about}", about_request.trim_end_matches('.'));
         let reads = V::EFFECT == Effect::Read;
         let annotations = ToolAnnotations::new().read_only(reads).destructive(false).open_world(false);
         let tool = Tool::new(name_of(V::NAME), description.trim_end().to_owned(), arguments(schema))
             .with_annotations(annotations);
-        Some(Listed {
+        Some(VerbTool {
             verb: V::NAME,
             tool,
-            entry: Entry::of::<V>(),
+            entry: VerbEntry::for_verb::<V>(),
             parse: request::<V>,
             verdict: Replies::of::<V>().verdict,
         })
     }
 
     /// Calls the tool.
-    pub(super) async fn call(&self, board: &Board, arguments: JsonObject) -> CallToolResult {
+    pub(super) async fn call(&self, board: &ToolBoard, arguments: JsonObject) -> CallToolResult {
         let outcome = match self.request(arguments) {
             Ok(verb) => board.call(verb).await,
             Err(refusal) => Err(refusal),
         };
-        outcome::of(&self.entry, self.verdict, outcome, board.is_of_a_worker())
+        outcome::tool_result(&self.entry, self.verdict, outcome, board.is_of_a_worker())
     }
 
     fn request(&self, arguments: JsonObject) -> Result<Box<dyn AnyCommand>, Failure> {
@@ -103,7 +103,7 @@ impl Listed {
     }
 }
 
-/// True if a name is a plugin's tool.
+/// Returns true if the name has the form of a plugin's tool.
 pub(super) fn is_of_plugin(name: &str) -> bool {
     name.starts_with("plugin_")
 }
@@ -116,17 +116,18 @@ pub(super) fn of_plugin(offered: &OfPlugin) -> Tool {
 }
 
 /// Calls a tool of a plugin.
-pub(super) async fn call_plugin(board: &Board, tool: String, arguments: JsonObject) -> CallToolResult {
+pub(super) async fn call_plugin(board: &ToolBoard, tool: String, arguments: JsonObject) -> CallToolResult {
     let outcome = board.call(Box::new(CallPluginTool { tool, arguments })).await;
-    let (entry, replies) = (Entry::of::<CallPluginTool>(), Replies::of::<CallPluginTool>());
-    outcome::of(&entry, replies.verdict, outcome, board.is_of_a_worker())
+    let (entry, replies) = (VerbEntry::for_verb::<CallPluginTool>(), Replies::of::<CallPluginTool>());
+    outcome::tool_result(&entry, replies.verdict, outcome, board.is_of_a_worker())
 }
 
 fn name_of(verb: &str) -> String {
     format!("{PREFIX}{}", verb.replace('-', "_"))
 }
 
-/// Returns the schema of the arguments, without parts that a model does not need.
+/// Returns a schema of arguments for a model, without the parts that the tool has elsewhere. An argument whose default
+/// is the empty text is listed as required.
 pub(super) fn arguments(schema: Schema) -> JsonObject {
     let mut schema = match schema.to_value() {
         Value::Object(schema) => schema,
@@ -140,7 +141,7 @@ pub(super) fn arguments(schema: Schema) -> JsonObject {
     let properties = schema.entry("properties").or_insert_with(|| Value::Object(JsonObject::new()));
     for (name, property) in properties.as_object_mut().into_iter().flatten() {
         let default = property.as_object_mut().and_then(|property| property.remove("default"));
-        // A text whose default is empty is mandatory.
+        // In the requests of tools, the default of a text that the verb requires is empty.
         if default.is_some_and(|default| default == "") {
             required.push(name.as_str().into());
         }
@@ -159,7 +160,7 @@ mod tests {
 
     /// Returns the names of the tools of a scope.
     fn of_a(scope: Scope) -> String {
-        let of = |listed: &&Listed| {
+        let of = |listed: &&VerbTool| {
             entries().iter().any(|e| e.name == listed.verb && e.tool.is_some_and(|tool| tool.scope == scope))
         };
         let names: Vec<&str> = all().iter().filter(of).map(|listed| listed.tool.name.as_ref()).collect();

@@ -16,9 +16,9 @@ use schemars::{Schema, json_schema};
 use serde::de::IgnoredAny;
 use serde_json::json;
 
-use super::board::Board;
-use super::server::Server;
-use api::{Answered, Ask, Messages, Surface, Whole, mount_exchange};
+use super::board::ToolBoard;
+use super::server::McpServer;
+use api::{Ask, Messages, Surface, WholeRequest, WholeResponse, mount_exchange};
 
 /// Adds the path of the tools.
 pub(crate) fn mount(surface: Surface) -> Surface {
@@ -49,12 +49,12 @@ fn of_json_rpc() -> Schema {
 }
 
 /// Handles one message of an identified caller. Its body and its reply count against the limits of all requests.
-async fn exchange(ask: Ask, request: Whole) -> Answered {
-    let Whole { head, body, reserved } = request;
+async fn exchange(ask: Ask, request: WholeRequest) -> WholeResponse {
+    let WholeRequest { head, body, reserved } = request;
     if is_no_json(&head, &body) {
         return no_json();
     }
-    let board = Arc::new(Board::Ask(Box::new(ask)));
+    let board = Arc::new(ToolBoard::Ask(Box::new(ask)));
     // The listeners check hosts. A browser's page sends its origin, and pages are not served here.
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -63,7 +63,7 @@ async fn exchange(ask: Ask, request: Whole) -> Answered {
         .disable_allowed_hosts()
         .enforce_origin_validation();
     let service = StreamableHttpService::new(
-        move || Ok(Server::new(Arc::clone(&board), None)),
+        move || Ok(McpServer::new(Arc::clone(&board), None)),
         Arc::new(NeverSessionManager::default()),
         config,
     );
@@ -72,21 +72,25 @@ async fn exchange(ask: Ask, request: Whole) -> Answered {
     answer
 }
 
-/// True if a body claims to be JSON and is not.
+/// Returns true if a body claims to be JSON and is not.
 fn is_no_json(head: &Parts, body: &[u8]) -> bool {
-    let said = head.headers.get(CONTENT_TYPE).and_then(|said| said.to_str().ok()).unwrap_or_default();
-    let is_said = said.trim_start().to_ascii_lowercase().starts_with("application/json");
-    head.method == Method::POST && is_said && serde_json::from_slice::<IgnoredAny>(body).is_err()
+    let content_type = head
+        .headers
+        .get(CONTENT_TYPE)
+        .and_then(|content_type| content_type.to_str().ok())
+        .unwrap_or_default();
+    let is_json = content_type.trim_start().to_ascii_lowercase().starts_with("application/json");
+    head.method == Method::POST && is_json && serde_json::from_slice::<IgnoredAny>(body).is_err()
 }
 
 /// Returns the JSON-RPC error for a text that is not JSON.
-fn no_json() -> Answered {
+fn no_json() -> WholeResponse {
     let error = json!({
         "jsonrpc": "2.0",
         "id": null,
         "error": { "code": -32700, "message": "the body is not JSON: send one message of the protocol" },
     });
-    let mut answer = Answered::new(Full::new(Bytes::from(error.to_string())).boxed());
+    let mut answer = WholeResponse::new(Full::new(Bytes::from(error.to_string())).boxed());
     *answer.status_mut() = StatusCode::BAD_REQUEST;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer

@@ -6,7 +6,7 @@ use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Value, json};
 
 use api::command::Reply;
-use api::{AnyReply, Audience, Effect, Entry};
+use api::{AnyReply, Audience, Effect, VerbEntry};
 use base::failure::{Failure, Problem};
 use base::json::Buffer;
 use verbs::entries;
@@ -16,8 +16,8 @@ const GROUPS: [&str; 10] =
     ["boards", "daemon", "lane", "login", "notify", "plugin", "profile", "schedules", "service", "tenant"];
 
 /// Makes the result of a call, as structured data and the same as text.
-pub(super) fn of(
-    verb: &Entry,
+pub(super) fn tool_result(
+    verb: &VerbEntry,
     verdict: Verdict,
     outcome: Result<Box<dyn AnyReply>, Failure>,
     is_worker: bool,
@@ -52,7 +52,7 @@ fn object(reply: Value) -> Value {
     }
 }
 
-/// True if a worker may call all commands in a hint. A hint that leads to a refusal is useless.
+/// Returns true if a worker may call all commands in a hint. A hint that leads to a refusal is useless.
 fn workers_may(hint: &str) -> bool {
     let is_closed = |command: &str| {
         GROUPS.contains(&command)
@@ -84,8 +84,11 @@ mod tests {
     use base::exit::Code;
     use verbs::{Complete, Show};
 
-    fn of<V: Command>(outcome: Result<Box<dyn AnyReply>, Failure>, is_worker: bool) -> CallToolResult {
-        super::of(&Entry::of::<V>(), Replies::of::<V>().verdict, outcome, is_worker)
+    fn tool_result<V: Command>(
+        outcome: Result<Box<dyn AnyReply>, Failure>,
+        is_worker: bool,
+    ) -> CallToolResult {
+        super::tool_result(&VerbEntry::for_verb::<V>(), Replies::of::<V>().verdict, outcome, is_worker)
     }
 
     fn text(result: &CallToolResult) -> String {
@@ -94,38 +97,38 @@ mod tests {
 
     /// Returns a failure as a client receives it from a daemon.
     fn failure_of_the_wire(failure: &Failure) -> Failure {
-        let told = serde_json::to_string(&Problem::from(failure)).unwrap();
-        serde_json::from_str::<Problem>(&told).unwrap().into()
+        let problem = serde_json::to_string(&Problem::from(failure)).unwrap();
+        serde_json::from_str::<Problem>(&problem).unwrap().into()
     }
 
     #[test]
     fn a_refusal_says_what_to_do_next_and_that_nothing_changed_where_that_is_known() {
         let failure = Failure::new(Code::Conflict, "t_1 is done").hint("read it");
-        let result = of::<Complete>(Err(failure.clone()), true);
+        let result = tool_result::<Complete>(Err(failure.clone()), true);
         assert_eq!(text(&result), "error: t_1 is done\nhint: read it\nNothing was changed.");
         assert_eq!(result.is_error, Some(true));
         assert_eq!(result.structured_content.unwrap()["error"]["code"], "conflict");
-        assert_eq!(text(&of::<Show>(Err(failure), true)), "error: t_1 is done\nhint: read it");
+        assert_eq!(text(&tool_result::<Show>(Err(failure), true)), "error: t_1 is done\nhint: read it");
         let late =
             failure_of_the_wire(&Failure::new(Code::Conflict, "t_1 was not answered").after_a_change());
-        assert_eq!(text(&of::<Complete>(Err(late), true)), "error: t_1 was not answered");
+        assert_eq!(text(&tool_result::<Complete>(Err(late), true)), "error: t_1 was not answered");
         let lost = Failure::new(Code::TryAgain, "the daemon has not answered");
-        assert_eq!(text(&of::<Complete>(Err(lost), true)), "error: the daemon has not answered");
+        assert_eq!(text(&tool_result::<Complete>(Err(lost), true)), "error: the daemon has not answered");
     }
 
     #[test]
     fn a_worker_is_not_told_to_call_what_it_may_not() {
-        let told = |hint: &str, is_worker| {
+        let problem = |hint: &str, is_worker| {
             let failure = Failure::new(Code::NotFound, "no").hint(hint);
-            text(&of::<Show>(Err(failure), is_worker)).contains(hint)
+            text(&tool_result::<Show>(Err(failure), is_worker)).contains(hint)
         };
         for hint in
             ["see `supervisor list`", "supervisor boards list", "let it be read: `supervisor service reload`"]
         {
-            assert!(!told(hint, true) && told(hint, false), "{hint}");
+            assert!(!problem(hint, true) && problem(hint, false), "{hint}");
         }
         for hint in ["see what happened: supervisor show t_1", "the supervisor is stopping", "name a task"] {
-            assert!(told(hint, true), "{hint}");
+            assert!(problem(hint, true), "{hint}");
         }
     }
 

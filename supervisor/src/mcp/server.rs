@@ -11,8 +11,8 @@ use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
 use tokio::sync::Semaphore;
 
-use super::board::Board;
-use super::catalog::{self, Listed};
+use super::board::ToolBoard;
+use super::catalog::{self, VerbTool};
 use super::script::{self, Scripts};
 use base::failure::Failure;
 
@@ -31,16 +31,16 @@ const NO_SCRIPTS: &str = "execute_code is a tool of `supervisor mcp` inside a ru
 
 /// Server of one caller.
 #[derive(Clone, Debug)]
-pub(super) struct Server {
-    board: Arc<Board>,
+pub(super) struct McpServer {
+    board: Arc<ToolBoard>,
     calls: Arc<Semaphore>,
     /// None without a process of the caller's own.
     scripts: Option<Arc<Scripts>>,
 }
 
-impl Server {
-    pub(super) fn new(board: Arc<Board>, scripts: Option<Arc<Scripts>>) -> Self {
-        Server { board, calls: Arc::new(Semaphore::new(CALLS)), scripts }
+impl McpServer {
+    pub(super) fn new(board: Arc<ToolBoard>, scripts: Option<Arc<Scripts>>) -> Self {
+        McpServer { board, calls: Arc::new(Semaphore::new(CALLS)), scripts }
     }
 }
 
@@ -54,7 +54,7 @@ const VERSIONS: &[ProtocolVersion] = &[
     ProtocolVersion::V_2026_07_28,
 ];
 
-impl ServerHandler for Server {
+impl ServerHandler for McpServer {
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
         Cow::Borrowed(VERSIONS)
     }
@@ -71,7 +71,7 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let offered = self.board.offered().await.map_err(|failure| internal(&failure))?;
-        let is_offered = |listed: &&Listed| offered.verbs.iter().any(|verb| verb == listed.verb);
+        let is_offered = |listed: &&VerbTool| offered.verbs.iter().any(|verb| verb == listed.verb);
         let tools = catalog::all().iter().filter(is_offered).map(|listed| listed.tool.clone());
         let of_plugins = offered.plugins.iter().map(catalog::of_plugin);
         let script = self.scripts.as_ref().filter(|_| offered.work).map(|_| Scripts::tool(&offered.verbs));

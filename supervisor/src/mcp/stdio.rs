@@ -13,9 +13,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::board::Board;
+use super::board::ToolBoard;
 use super::script::Scripts;
-use super::server::Server;
+use super::server::McpServer;
 use crate::client::Client;
 use base::failure::{Failure, with_causes};
 
@@ -32,8 +32,8 @@ const UNDER_WAY: usize = 32;
 pub(crate) async fn serve(client: Client) -> Result<(), Failure> {
     let (client, closing) = (Arc::new(client), CancellationToken::new());
     let scripts = client.worker().map(|_| Arc::new(Scripts::new(Arc::clone(&client), closing.clone())));
-    let server = Server::new(Arc::new(Board::Client(client)), scripts.clone());
-    let transport = Bounded::new(tokio::io::stdin(), tokio::io::stdout(), closing.clone());
+    let server = McpServer::new(Arc::new(ToolBoard::Client(client)), scripts.clone());
+    let transport = BoundedTransport::new(tokio::io::stdin(), tokio::io::stdout(), closing.clone());
     let end = match server.serve(transport).await {
         Ok(running) => running.waiting().await.map(drop).map_err(|e| e.to_string()),
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
@@ -47,7 +47,7 @@ pub(crate) async fn serve(client: Client) -> Result<(), Failure> {
 }
 
 /// Transport with a limit on the requests being handled.
-struct Bounded<R: AsyncRead, W: AsyncWrite> {
+struct BoundedTransport<R: AsyncRead, W: AsyncWrite> {
     lines: AsyncRwTransport<RoleServer, R, W>,
     room: Arc<Semaphore>,
     /// Permit for the next request. Stored, because `receive` may be cancelled and called again.
@@ -59,18 +59,24 @@ struct Bounded<R: AsyncRead, W: AsyncWrite> {
     closing: CancellationToken,
 }
 
-impl<R, W> Bounded<R, W>
+impl<R, W> BoundedTransport<R, W>
 where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
 {
     fn new(input: R, output: W, closing: CancellationToken) -> Self {
         let lines = AsyncRwTransport::new_server(input, output).with_max_line_length(MESSAGE);
-        Bounded { lines, room: Arc::new(Semaphore::new(UNDER_WAY)), next: None, is_open: false, closing }
+        BoundedTransport {
+            lines,
+            room: Arc::new(Semaphore::new(UNDER_WAY)),
+            next: None,
+            is_open: false,
+            closing,
+        }
     }
 }
 
-impl<R, W> Transport<RoleServer> for Bounded<R, W>
+impl<R, W> Transport<RoleServer> for BoundedTransport<R, W>
 where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,

@@ -19,7 +19,7 @@ const KEPT: usize = 20;
 
 /// Phase of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum ProgramStage {
     /// Running: it reads replies written into its database.
     Working,
     /// Ended.
@@ -30,7 +30,7 @@ pub(super) enum Stage {
 pub(super) struct Carrier<'a> {
     client: &'a Client,
     board: Projection,
-    own: String,
+    task: String,
     workspace: String,
     /// Ids of created tasks, by their ids on the program's board.
     ids: BTreeMap<String, String>,
@@ -43,7 +43,7 @@ impl<'a> Carrier<'a> {
         Carrier {
             client,
             board,
-            own: task.own.id.clone(),
+            task: task.own.id.clone(),
             workspace: task.workspace.display().to_string(),
             ids: BTreeMap::new(),
             refused: Vec::new(),
@@ -59,17 +59,17 @@ impl<'a> Carrier<'a> {
     }
 
     /// Reports the changes since the last look.
-    pub(super) async fn look(&mut self, stage: Stage) {
+    pub(super) async fn look(&mut self, stage: ProgramStage) {
         loop {
             let done = match self.board.look() {
                 Ok(done) => done,
                 // The program may be writing, or replacing its file.
-                Err(_) if stage == Stage::Working => return,
+                Err(_) if stage == ProgramStage::Working => return,
                 Err(error) => {
                     return self.refuse(stage, format!("its own board cannot be read: {error}"));
                 }
             };
-            let is_last = stage == Stage::Working || done == ProjectedWork::default();
+            let is_last = stage == ProgramStage::Working || done == ProjectedWork::default();
             self.tell(done, stage).await;
             if is_last {
                 return;
@@ -77,8 +77,8 @@ impl<'a> Carrier<'a> {
         }
     }
 
-    async fn tell(&mut self, done: ProjectedWork, stage: Stage) {
-        let ProjectedWork { created, linked, said, alive, verdict, more } = done;
+    async fn tell(&mut self, done: ProjectedWork, stage: ProgramStage) {
+        let ProjectedWork { created, linked, said: comments, alive, verdict, more } = done;
         let before = self.refused.len() + self.more;
         let made: Vec<(String, String)> = linked
             .iter()
@@ -91,17 +91,17 @@ impl<'a> Carrier<'a> {
         // Links to new tasks were made together with them.
         for (parent, child) in linked.iter().filter(|link| !made.contains(link)) {
             let link = json!({ "parent_id": self.own_id(parent), "child_id": self.own_id(child) });
-            let told = self.call::<Link>(link).await;
-            self.note(told.map(drop), &format!("the link {parent} → {child}"), stage);
+            let outcome = self.call::<Link>(link).await;
+            self.note(outcome.map(drop), &format!("the link {parent} → {child}"), stage);
         }
-        for ProjectedRemark { task, body } in said {
+        for ProjectedRemark { task, body } in comments {
             let comment = json!({ "task_id": self.own_id(&task), "body": self.ours(&body) });
-            let told = self.call::<Comment>(comment).await;
-            self.note(told.map(drop), &format!("the comment on {task}"), stage);
+            let outcome = self.call::<Comment>(comment).await;
+            self.note(outcome.map(drop), &format!("the comment on {task}"), stage);
         }
         if let Some(note) = alive {
-            let told = self.call::<Heartbeat>(json!({ "task_id": self.own, "note": note })).await;
-            self.note(told.map(drop), "the heartbeat", stage);
+            let outcome = self.call::<Heartbeat>(json!({ "task_id": self.task, "note": note })).await;
+            self.note(outcome.map(drop), "the heartbeat", stage);
         }
         if more {
             self.refuse(
@@ -112,8 +112,8 @@ impl<'a> Carrier<'a> {
         if self.refused.len() + self.more > before {
             // Before the verdict, because the run can say nothing after it.
             let text = format!("Of what its program did on its own board was refused:\n{}", self.refused());
-            let said = self.call::<Comment>(json!({ "task_id": self.own, "body": text })).await;
-            if let Err(failure) = said {
+            let outcome = self.call::<Comment>(json!({ "task_id": self.task, "body": text })).await;
+            if let Err(failure) = outcome {
                 complain(&format!("warning: the board does not know what was refused: {failure}"));
             }
         }
@@ -123,7 +123,7 @@ impl<'a> Carrier<'a> {
     }
 
     /// Creates a task, together with the links to parents known by now.
-    async fn create(&mut self, card: ProjectedCard, made: &[(String, String)], stage: Stage) {
+    async fn create(&mut self, card: ProjectedCard, made: &[(String, String)], stage: ProgramStage) {
         let parents: Vec<String> = made
             .iter()
             .filter(|(_, child)| *child == card.id)
@@ -177,22 +177,22 @@ impl<'a> Carrier<'a> {
         is_named.then(|| format!("{kind}:{path}"))
     }
 
-    async fn end(&mut self, ending: ProjectedEnd, stage: Stage) {
-        let (what, told) = match ending {
+    async fn end(&mut self, ending: ProjectedEnd, stage: ProgramStage) {
+        let (what, outcome) = match ending {
             ProjectedEnd::Completed { result, summary, metadata, event } => {
                 let request = self.handoff(result, summary, metadata.as_deref(), event.as_deref());
                 ("kanban_complete", self.call::<Complete>(request).await.map(drop))
             }
             ProjectedEnd::Blocked { reason, kind } => {
                 let reason = reason.map(|reason| self.ours(&reason));
-                let request = json!({ "task_id": self.own, "reason": reason, "kind": kind });
+                let request = json!({ "task_id": self.task, "reason": reason, "kind": kind });
                 ("kanban_block", self.call::<Block>(request).await.map(drop))
             }
         };
-        let is_refused = told.is_err();
-        self.note(told, what, stage);
+        let is_refused = outcome.is_err();
+        self.note(outcome, what, stage);
         if is_refused
-            && stage == Stage::Working
+            && stage == ProgramStage::Working
             && let Err(error) = self.board.reopen()
         {
             complain(&format!("warning: its own board says that its task has ended: {error}"));
@@ -225,7 +225,7 @@ impl<'a> Carrier<'a> {
         let artifacts: Vec<String> =
             listed(facts.get("artifacts")).iter().filter_map(|path| self.inside(path)).collect();
         json!({
-            "task_ids": [self.own],
+            "task_ids": [self.task],
             "result": result.map(|text| self.ours(&text)),
             "summary": summary.map(|text| self.ours(&text)),
             "metadata": (!facts.is_empty()).then_some(facts),
@@ -270,18 +270,18 @@ impl<'a> Carrier<'a> {
         self.client.call(&verb).await
     }
 
-    fn note(&mut self, told: Result<(), Failure>, what: &str, stage: Stage) {
-        let Err(failure) = told else { return };
+    fn note(&mut self, outcome: Result<(), Failure>, what: &str, stage: ProgramStage) {
+        let Err(failure) = outcome else { return };
         let hint = failure.hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
         self.refuse(stage, format!("{what}: {}{hint}", failure.message));
     }
 
-    fn refuse(&mut self, stage: Stage, text: String) {
+    fn refuse(&mut self, stage: ProgramStage, text: String) {
         complain(&format!("refused: {text}"));
-        if stage == Stage::Working {
-            let said =
+        if stage == ProgramStage::Working {
+            let reply =
                 format!("Refused, and nothing has changed: {text}. If your task has not ended, go on.");
-            if let Err(error) = self.board.answer(&said, now()) {
+            if let Err(error) = self.board.answer(&reply, now()) {
                 complain(&format!("warning: its own board does not say so: {error}"));
             }
         }
@@ -306,7 +306,7 @@ fn with_ids(text: &str, ids: &BTreeMap<String, String>) -> String {
     out + rest
 }
 
-/// True if a word has the form of a task's id: `t_` and lowercase hexadecimal digits.
+/// Returns true if a word has the form of a task's id: `t_` and lowercase hexadecimal digits.
 fn is_id(word: &str) -> bool {
     let digits = word.strip_prefix("t_").unwrap_or_default();
     !digits.is_empty() && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))

@@ -26,21 +26,21 @@ impl Conversations {
     /// Links the program to the database that outlives the run, if there is a directory for it.
     pub(super) fn prepare() -> io::Result<Self> {
         let home = PathBuf::from(environment::text("HOME").unwrap_or_default());
-        let own = environment::text(OWN.0).map_or_else(|| home.join(OWN.1), PathBuf::from);
-        Self::between(&home.join(KEPT), &own)
+        let program_home = environment::text(OWN.0).map_or_else(|| home.join(OWN.1), PathBuf::from);
+        Self::between(&home.join(KEPT), &program_home)
     }
 
-    fn between(kept: &Path, own: &Path) -> io::Result<Self> {
+    fn between(kept: &Path, program_home: &Path) -> io::Result<Self> {
         let path = if kept.is_dir() {
-            let (path, link) = (kept.join(DATABASE), own.join(DATABASE));
-            std::fs::create_dir_all(own)?;
+            let (path, link) = (kept.join(DATABASE), program_home.join(DATABASE));
+            std::fs::create_dir_all(program_home)?;
             // The home is new in each run, so an existing file is one of the lane's own.
             if link.symlink_metadata().is_err() {
                 symlink(&path, &link)?;
             }
             path
         } else {
-            own.join(DATABASE)
+            program_home.join(DATABASE)
         };
         let before = ProjectedUse::read(&path).unwrap_or_default();
         Ok(Conversations { path, before })

@@ -1,19 +1,20 @@
-//! Collects the facts for a program with its own board: its task, the handoffs of earlier tasks, and its comments.
+//! Collects the facts for the database of a program with its own board: the run's task with its comments, and the
+//! parents of the task with their results.
 
 use kernel::{Outcome, Projected, ProjectedComment, ProjectedTask, TaskId};
 
 use crate::client::Client;
 use base::environment;
 use base::failure::Failure;
-use verbs::{Show, Shown};
+use verbs::{Show, ShownTask};
 
-/// Reads the facts from the board.
+/// Reads the facts from the board, with the token of the run that this process belongs to.
 pub(super) async fn gather(client: &Client) -> Result<Projected, Failure> {
     let worker = client.worker().ok_or_else(|| Failure::failed("it is not a process of a run"))?;
     let shown = show(client, &worker.task).await?;
     let mut parents = Vec::new();
     for id in &shown.parents {
-        // A parent that this run may not see is left out.
+        // A parent that this run may not read is left out.
         if let Ok(parent) = show(client, id).await {
             parents.push(task(&parent));
         }
@@ -35,17 +36,17 @@ pub(super) async fn gather(client: &Client) -> Result<Projected, Failure> {
     })
 }
 
-/// Returns the time, in seconds since the epoch.
+/// Returns the current time, in seconds since the epoch.
 pub(super) fn now() -> i64 {
     use kernel::Clock as _;
     kernel::SystemClock.now().as_secs()
 }
 
-async fn show(client: &Client, id: &TaskId) -> Result<Shown, Failure> {
+async fn show(client: &Client, id: &TaskId) -> Result<ShownTask, Failure> {
     client.call(&Show { task_id: Some(id.clone()), ..Show::default() }).await
 }
 
-fn task(shown: &Shown) -> ProjectedTask {
+fn task(shown: &ShownTask) -> ProjectedTask {
     let task = &shown.task;
     let finished = shown.runs.iter().rev().find(|run| run.outcome == Some(Outcome::Completed));
     ProjectedTask {

@@ -29,7 +29,7 @@ use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::MissedTickBehavior;
 
-use self::carry::{Carrier, Stage};
+use self::carry::{Carrier, ProgramStage};
 use self::conversations::Conversations;
 use crate::client::Client;
 use base::environment;
@@ -87,7 +87,7 @@ async fn work(words: &[OsString]) -> Result<u8, Failure> {
     };
     let mut carrier = Carrier::new(&client, board, &task);
     let status = follow(&mut child, &mut ended, &mut carrier).await.map_err(failed)?;
-    carrier.look(Stage::Over).await;
+    carrier.look(ProgramStage::Over).await;
     if let Some(line) = conversations.used(code(status)) {
         drop(print(&format!("\n{line}\n")));
     }
@@ -112,7 +112,7 @@ async fn follow(
             // Cancel-safe: the child is awaited again in the next turn.
             status = child.wait() => return status,
             _ = ended.recv() => {}
-            _ = looks.tick() => carrier.look(Stage::Working).await,
+            _ = looks.tick() => carrier.look(ProgramStage::Working).await,
         }
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn mount(router: Routes) -> Routes {
 /// Page of a board, grouped by status.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct BoardPage {
-    columns: Vec<Column>,
+    columns: Vec<BoardColumn>,
     /// On the first page, the number of tasks by status, of the given tenant and assignee.
     #[serde(skip_serializing_if = "Option::is_none")]
     counts: Option<BTreeMap<Status, i64>>,
@@ -52,7 +52,7 @@ pub(super) struct BoardPage {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Column {
+struct BoardColumn {
     name: Status,
     tasks: Vec<Card>,
 }
@@ -218,19 +218,19 @@ fn shortened(task: &mut Task) -> Vec<&'static str> {
     cut
 }
 
-fn columns(cards: Vec<Card>) -> Vec<Column> {
+fn columns(cards: Vec<Card>) -> Vec<BoardColumn> {
     let mut columns: BTreeMap<Status, Vec<Card>> = BTreeMap::new();
     for card in cards {
         columns.entry(card.task.status).or_default().push(card);
     }
-    columns.into_iter().map(|(name, tasks)| Column { name, tasks }).collect()
+    columns.into_iter().map(|(name, tasks)| BoardColumn { name, tasks }).collect()
 }
 
 /// Adds empty columns to the first page, so that it has all of them. The archive is added only if it is shown.
-fn fill_in(columns: &mut Vec<Column>, is_archive_shown: bool) {
+fn fill_in(columns: &mut Vec<BoardColumn>, is_archive_shown: bool) {
     for name in Status::ALL.iter().copied().filter(|name| is_archive_shown || *name != Status::Archived) {
         if !columns.iter().any(|column| column.name == name) {
-            columns.push(Column { name, tasks: Vec::new() });
+            columns.push(BoardColumn { name, tasks: Vec::new() });
         }
     }
     columns.sort_by_key(|column| column.name);

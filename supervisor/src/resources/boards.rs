@@ -11,7 +11,7 @@ use axum::routing::{get, patch};
 use kernel::{BoardName, Tenant};
 use tokio_util::io::ReaderStream;
 
-use api::{Ask, Given, Id, Routes, Streamed, blocking, written};
+use api::{Ask, Id, JsonBody, Routes, Streamed, blocking, written};
 use base::failure::Failure;
 use service::details::Details;
 use upkeep::transfer;
@@ -34,23 +34,23 @@ async fn list(ask: Ask<verbs::ListBoards>) -> Reply {
     ask.answer(list).await
 }
 
-async fn create(ask: Ask, Given(create): Given<verbs::CreateBoard>) -> Reply {
+async fn create(ask: Ask, JsonBody(create): JsonBody<verbs::CreateBoard>) -> Reply {
     written(StatusCode::CREATED, ask.dispatch(create).await?).await
 }
 
-async fn edit(ask: Ask, Id(slug): Id<BoardName>, Given(details): Given<Details>) -> Reply {
+async fn edit(ask: Ask, Id(slug): Id<BoardName>, JsonBody(details): JsonBody<Details>) -> Reply {
     ask.answer(verbs::EditBoard { slug, details }).await
 }
 
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Removal {
+pub(super) struct RemovalQuery {
     #[serde(default)]
     delete: bool,
 }
 
-async fn remove(ask: Ask<Removal>, Id(slug): Id<BoardName>) -> Reply {
-    let (ask, Removal { delete }) = ask.split();
+async fn remove(ask: Ask<RemovalQuery>, Id(slug): Id<BoardName>) -> Reply {
+    let (ask, RemovalQuery { delete }) = ask.split();
     ask.answer(verbs::RemoveBoard { slug, delete }).await
 }
 

@@ -33,10 +33,10 @@ async fn config(ask: Ask) -> Result<Response, Failure> {
     let call = ask.admit::<verbs::List>().await?;
     let config = call.service.config();
     let dashboard = &config.dashboard;
-    let own = call.confined().map(Tenant::to_string);
+    let tenant = call.confined().map(Tenant::to_string);
     let set = Some(dashboard.default_tenant.clone()).filter(|tenant| !tenant.is_empty());
     let page = PageConfig {
-        default_tenant: own.or(set),
+        default_tenant: tenant.or(set),
         lane_by_profile: dashboard.lane_by_profile,
         include_archived_by_default: dashboard.include_archived_by_default,
         render_markdown: dashboard.render_markdown,

@@ -42,7 +42,7 @@ pub(super) struct Feed {
 
 /// Next piece of a feed.
 #[derive(Debug)]
-pub(super) struct Piece {
+pub(super) struct FeedPiece {
     /// Horizon of the log, if events after the cursor have been folded.
     pub(super) folded: Option<Horizon>,
     pub(super) events: Vec<Event>,
@@ -50,9 +50,9 @@ pub(super) struct Piece {
 
 /// A feed with its place among the streams.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct OpenFeed {
     pub(super) feed: Feed,
-    pub(super) place: OpenStream,
+    pub(super) stream: OpenStream,
     /// Last event of the board.
     pub(super) last: EventId,
     /// Longest life of the stream.
@@ -64,11 +64,11 @@ pub(super) async fn open(
     ask: &Ask<()>,
     since: Option<EventId>,
     tenant: Option<Tenant>,
-) -> Result<Opened, Failure> {
+) -> Result<OpenFeed, Failure> {
     let call = ask.admit::<verbs::Events>().await?;
     let mut asked = verbs::Events { tenant, ..verbs::Events::default() };
-    let longest = if let Some(own) = call.confined() {
-        asked.confine(own)?;
+    let longest = if let Some(tenant) = call.confined() {
+        asked.confine(tenant)?;
         LONGEST_OF_MEMBER
     } else {
         LONGEST
@@ -83,7 +83,7 @@ pub(super) async fn open(
     // A cursor beyond the last event belongs to another log, such as a restored board's.
     let since = since.filter(|since| *since <= last).unwrap_or(last);
     let feed = Feed { call, tenant: asked.tenant, since, last, news, sent: None };
-    Ok(Opened { feed, place, last, longest })
+    Ok(OpenFeed { feed, stream: place, last, longest })
 }
 
 impl Feed {
@@ -99,7 +99,7 @@ impl Feed {
 
     /// Waits for events after the last piece, and returns them. None if the board is removed. Not cancel-safe: a piece
     /// that was read and not returned is lost.
-    pub(super) async fn next(&mut self) -> Result<Option<Piece>, Failure> {
+    pub(super) async fn next(&mut self) -> Result<Option<FeedPiece>, Failure> {
         if let Some(sent) = self.sent {
             tokio::time::sleep_until(sent + PAUSE).await;
         }
@@ -125,7 +125,7 @@ impl Feed {
             };
             if folded.is_some() || !found.rows.is_empty() {
                 self.sent = Some(Instant::now());
-                return Ok(Some(Piece { folded, events: found.rows }));
+                return Ok(Some(FeedPiece { folded, events: found.rows }));
             }
             if self.call.board()?.is_closing() || self.news.changed().await.is_err() {
                 return Ok(None);

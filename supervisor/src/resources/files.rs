@@ -12,7 +12,7 @@ use kernel::limits::ATTACHMENT;
 use kernel::{Attachment, AttachmentId, BlobError, Draft, Sealed, TaskId};
 use tokio_util::io::ReaderStream;
 
-use api::{Ask, Call, Id, Pass, Routes, Streamed, blocking, written};
+use api::{Ask, Call, Id, RequestPermit, Routes, Streamed, blocking, written};
 use base::exit::Code;
 use base::failure::Failure;
 use service::BoardHandle;
@@ -46,7 +46,7 @@ async fn upload(ask: Ask<verbs::Attach>, id: Id<TaskId>, body: Body) -> Result<R
         let name = attach.filename.as_deref().unwrap_or("the file");
         return Err(verbs::too_large(name, length));
     }
-    let slot = ask.pass().map(Pass::upload).transpose()?;
+    let slot = ask.request_permit().map(RequestPermit::upload).transpose()?;
     let sealed = receive(call.board()?, body).await?;
     let kept = call.make(attach.with(sealed)).await?;
     drop(slot);
@@ -148,6 +148,9 @@ async fn open(call: &Call, file: &Attachment) -> Result<tokio::fs::File, Failure
 
 /// Returns the media type of a file as given at upload, if it is valid in a header.
 fn media_type(file: &Attachment) -> String {
-    let told = file.content_type.as_deref().filter(|told| header::HeaderValue::from_str(told).is_ok());
-    told.unwrap_or("application/octet-stream").to_owned()
+    let content_type = file
+        .content_type
+        .as_deref()
+        .filter(|content_type| header::HeaderValue::from_str(content_type).is_ok());
+    content_type.unwrap_or("application/octet-stream").to_owned()
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use crate::resources::surface;
-use api::{Call, Effect, Peer, REQUEST_HEADER, Verb, blocking, front, hash_token};
+use api::{Call, Effect, Peer, REQUEST_HEADER, Verb, api_router, blocking, hash_token};
 use base::exit::Code;
 use base::failure::Failure;
 use base::paths::RootChoice;
@@ -87,7 +87,7 @@ impl Lab {
 
     /// Waits until all started work has ended, including work abandoned on a thread.
     async fn rest(&self) {
-        let begun = self.service.begun();
+        let begun = self.service.started_verbs();
         begun.close();
         begun.wait().await;
         begun.reopen();
@@ -100,7 +100,7 @@ impl Lab {
     }
 
     fn keyboard_is_free(&self) -> bool {
-        self.board.take_keyboard_once(self.run, &Actor::person("bob")).is_ok()
+        self.board.take_terminal_once(self.run, &Actor::person("bob")).is_ok()
     }
 
     /// The worker reads all typed input.
@@ -284,7 +284,7 @@ fn bodies(lab: &Lab) -> [Value; 7] {
 }
 
 fn router(lab: &Lab) -> axum::Router {
-    front(Arc::clone(&lab.service), None, surface(), tokio_util::sync::CancellationToken::new()).router
+    api_router(Arc::clone(&lab.service), None, surface(), tokio_util::sync::CancellationToken::new()).router
 }
 
 fn request(peer: Peer, (verb, body): (&str, &Value)) -> Request<Body> {
@@ -352,9 +352,9 @@ fn whichever_verb_is_given_up_after_whichever_of_its_steps_nothing_stays_taken()
 fn a_worker_that_hangs_up_keeps_its_turns_as_long_as_what_it_has_begun_and_no_longer() {
     run(async {
         let lab = Lab::new();
-        let (router, begun) = (router(&lab), lab.service.begun());
+        let (router, begun) = (router(&lab), lab.service.started_verbs());
         let body = json!({ "task_id": lab.task.as_str(), "body": "said" });
-        let said = || asked(router.clone(), request(Peer::Worker, ("comment", &body)), usize::MAX);
+        let send = || asked(router.clone(), request(Peer::Worker, ("comment", &body)), usize::MAX);
         // No write happens until this ends.
         let (go, gone) = std::sync::mpsc::channel::<()>();
         lab.board.writer().unwrap().submit(
@@ -365,7 +365,7 @@ fn a_worker_that_hangs_up_keeps_its_turns_as_long_as_what_it_has_begun_and_no_lo
             drop,
         );
         for at_once in 1..=2 {
-            let client = tokio::spawn(said());
+            let client = tokio::spawn(send());
             let has_begun = async {
                 while begun.len() < at_once {
                     tokio::task::yield_now().await;
@@ -375,7 +375,7 @@ fn a_worker_that_hangs_up_keeps_its_turns_as_long_as_what_it_has_begun_and_no_lo
             client.abort();
             client.await.unwrap_err();
         }
-        let third = tokio::spawn(said());
+        let third = tokio::spawn(send());
         // The token is looked up, then the request gets its permit.
         for _ in 0..3 {
             tokio::task::yield_now().await;
@@ -386,7 +386,7 @@ fn a_worker_that_hangs_up_keeps_its_turns_as_long_as_what_it_has_begun_and_no_lo
         assert_eq!(third.await.unwrap(), Some(StatusCode::OK));
         lab.rest().await;
         for _ in 0..3 {
-            assert_eq!(said().await, Some(StatusCode::OK), "all turns are given back");
+            assert_eq!(send().await, Some(StatusCode::OK), "all turns are given back");
         }
     });
 }

@@ -74,15 +74,15 @@ async fn live(ask: Ask<LiveQuery>) -> Result<Response, Failure> {
     let now = report.now;
     let of = |worker: WorkerLine| {
         let lane = worker.run.profile.as_ref().and_then(lane);
-        LiveWorker::of(worker, lane, now)
+        LiveWorker::from_worker(worker, lane, now)
     };
-    let own = report.board;
-    let runs = report.workers.into_iter().filter(|worker| worker.run.board == own).map(of).collect();
+    let board = report.board;
+    let runs = report.workers.into_iter().filter(|worker| worker.run.board == board).map(of).collect();
     written(StatusCode::OK, LiveRuns { runs, now }).await
 }
 
 impl LiveWorker {
-    fn of(worker: WorkerLine, lane: Option<String>, now: Timestamp) -> Self {
+    fn from_worker(worker: WorkerLine, lane: Option<String>, now: Timestamp) -> Self {
         let WorkerLine { run, age_seconds, left_seconds, usage, is_stopped: _, health, last_note, tree: _ } =
             worker;
         let spent = run.spent.as_ref();

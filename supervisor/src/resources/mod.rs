@@ -27,8 +27,8 @@ pub(crate) fn surface() -> Surface {
         routes: routes(),
         verbs: verbs::entries(),
         exchanges: Vec::new(),
-        beside: Vec::new(),
-        doors: Vec::new(),
+        background: Vec::new(),
+        listeners: Vec::new(),
     }
 }
 

@@ -10,8 +10,8 @@ use schemars::Schema;
 use serde_json::{Map, Value, json};
 
 use super::PREFIXES;
-use super::catalog::{Body, RESOURCES, Reply, Resource};
-use api::{Ask, Audience, Effect, Entry, Messages, Routes, blocking, written};
+use super::catalog::{BodyKind, RESOURCES, ReplyKind, Resource};
+use api::{Ask, Audience, Effect, Messages, Routes, VerbEntry, blocking, written};
 use base::failure::Failure;
 
 /// Prefixes of references to schemas: in the document, and in a schema of its own.
@@ -30,14 +30,14 @@ async fn openapi(ask: Ask) -> Result<Response, Failure> {
 }
 
 /// Returns the document for a caller who may call these verbs.
-pub(super) fn document(verbs: &[Entry], exchanges: &[Messages]) -> Value {
+pub(super) fn document(verbs: &[VerbEntry], exchanges: &[Messages]) -> Value {
     let mut schemas = Schemas::default();
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     for entry in verbs {
         let path = format!("/api/v1/verbs/{}", entry.name);
         paths.entry(path).or_default().insert("post".to_owned(), of_verb(entry, &mut schemas));
     }
-    let open: BTreeMap<&str, &Entry> = verbs.iter().map(|entry| (entry.name, entry)).collect();
+    let open: BTreeMap<&str, &VerbEntry> = verbs.iter().map(|entry| (entry.name, entry)).collect();
     for resource in &RESOURCES {
         let verb = match resource.verb {
             Some(verb) => match open.get(verb) {
@@ -79,7 +79,7 @@ pub(super) fn document(verbs: &[Entry], exchanges: &[Messages]) -> Value {
     })
 }
 
-fn of_verb(entry: &Entry, schemas: &mut Schemas) -> Value {
+fn of_verb(entry: &VerbEntry, schemas: &mut Schemas) -> Value {
     let schema = (entry.request)();
     let about = schema.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
     let request = schemas.put(entry.name, schema);
@@ -125,7 +125,7 @@ fn operation_id(path: &str, method: &str) -> String {
     path.trim_start_matches('/').replace(['/', '{', '}'], ".") + "." + method
 }
 
-fn of_resource(resource: &Resource, verb: Option<&Entry>, path: &str, schemas: &mut Schemas) -> Value {
+fn of_resource(resource: &Resource, verb: Option<&VerbEntry>, path: &str, schemas: &mut Schemas) -> Value {
     let mut parameters = in_path(path);
     let names_a_thing = !parameters.is_empty();
     if let Some(query) = resource.query {
@@ -138,11 +138,11 @@ fn of_resource(resource: &Resource, verb: Option<&Entry>, path: &str, schemas: &
     parameters.extend(headers(verb));
     let name = format!("{}{}", resource.method, resource.path);
     let reply = match resource.reply {
-        Reply::OfVerb => json!({ "application/json": { "schema": {} } }),
-        Reply::Json(make) => {
+        ReplyKind::OfVerb => json!({ "application/json": { "schema": {} } }),
+        ReplyKind::Json(make) => {
             json!({ "application/json": { "schema": schemas.put(&format!("{name}.reply"), make()) } })
         }
-        Reply::Other(media_type) => json!({ (media_type): { "schema": { "type": "string" } } }),
+        ReplyKind::Other(media_type) => json!({ (media_type): { "schema": { "type": "string" } } }),
     };
     let mut operation = json!({
         "operationId": operation_id(path, resource.method),
@@ -152,11 +152,11 @@ fn of_resource(resource: &Resource, verb: Option<&Entry>, path: &str, schemas: &
         "responses": responses(&reply),
     });
     let content = match resource.body {
-        Body::None => None,
-        Body::Json(make) => {
+        BodyKind::None => None,
+        BodyKind::Json(make) => {
             Some(json!({ "application/json": { "schema": schemas.put(&format!("{name}.body"), make()) } }))
         }
-        Body::Bytes => Some(json!({ "application/octet-stream": {} })),
+        BodyKind::Bytes => Some(json!({ "application/octet-stream": {} })),
     };
     if let Some(content) = content {
         operation["requestBody"] = json!({ "required": true, "content": content });
@@ -171,7 +171,7 @@ fn first_line(about: &str) -> &str {
     about.split("\n\n").next().unwrap_or_default().trim_end_matches('.')
 }
 
-fn audience(entry: &Entry) -> Value {
+fn audience(entry: &VerbEntry) -> Value {
     let mut callers = match entry.audience {
         Audience::Operator => vec!["operators"],
         Audience::Orchestrator => vec!["operators", "orchestrators"],
@@ -191,7 +191,7 @@ fn in_query(schema: &Value) -> Vec<Value> {
 }
 
 /// Returns the optional headers of a request.
-fn headers(verb: Option<&Entry>) -> Vec<Value> {
+fn headers(verb: Option<&VerbEntry>) -> Vec<Value> {
     let header = |name: &str| json!({ "$ref": format!("#/components/parameters/{name}") });
     let mut headers = vec![header("Board")];
     if verb.is_some_and(|entry| entry.effect != Effect::Read) {

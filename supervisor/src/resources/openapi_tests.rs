@@ -50,13 +50,14 @@ fn every_verb_and_every_resource_is_in_the_document() {
         }
     }
     assert!(found.len() > 40, "the paths were not found: {found:?}");
-    let mut told = BTreeSet::new();
+    let mut listed = BTreeSet::new();
     for (path, operations) in document["paths"].as_object().unwrap() {
         if !path.starts_with("/api/v1/verbs/") {
-            told.extend(operations.as_object().unwrap().keys().map(|method| (path.clone(), method.clone())));
+            listed
+                .extend(operations.as_object().unwrap().keys().map(|method| (path.clone(), method.clone())));
         }
     }
-    assert_eq!(told, found, "resources/catalog.rs lists other resources than are mounted");
+    assert_eq!(listed, found, "resources/catalog.rs lists other resources than are mounted");
 }
 
 #[test]
@@ -156,7 +157,7 @@ fn every_schema_is_one_of_json_schema() {
 
 #[test]
 fn a_caller_is_told_of_what_it_may_use_alone() {
-    let workers: Vec<Entry> =
+    let workers: Vec<VerbEntry> =
         verbs::entries().into_iter().filter(|entry| entry.audience == Audience::Worker).collect();
     let document = document(&workers, &[]);
     let paths = document["paths"].as_object().unwrap();

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use schemars::{JsonSchema, Schema};
 
 use super::{PREFIXES, socket};
-use api::{Ask, Audience, Effect, Given, Id, Routes, Switch, written};
+use api::{Ask, Audience, Effect, Id, JsonBody, Routes, Switch, written};
 use base::failure::Failure;
 
 pub(super) fn mount(router: Routes) -> Routes {
@@ -46,7 +46,7 @@ async fn tasks(ask: Ask<verbs::List>) -> Reply {
     ask.answer(list).await
 }
 
-async fn create(ask: Ask, Given(create): Given<verbs::Create>) -> Reply {
+async fn create(ask: Ask, JsonBody(create): JsonBody<verbs::Create>) -> Reply {
     let created = ask.dispatch(create).await?;
     let status = if created.existing { StatusCode::OK } else { StatusCode::CREATED };
     written(status, created).await
@@ -63,16 +63,16 @@ async fn task(ask: Ask<TaskQuery>, Id(id): Id<TaskId>) -> Reply {
     ask.answer(verbs::Show { task_id: Some(id), before_comment, ..verbs::Show::default() }).await
 }
 
-async fn patch(ask: Ask, id: Id<TaskId>, Given(patch): Given<verbs::Patch>) -> Reply {
+async fn patch(ask: Ask, id: Id<TaskId>, JsonBody(patch): JsonBody<verbs::Patch>) -> Reply {
     let task_id = Some(id.unless_other(patch.task_id.as_ref())?);
     ask.answer(verbs::Patch { task_id, ..patch }).await
 }
 
-async fn bulk(ask: Ask, Given(bulk): Given<verbs::BulkPatch>) -> Reply {
+async fn bulk(ask: Ask, JsonBody(bulk): JsonBody<verbs::BulkPatch>) -> Reply {
     ask.answer(bulk).await
 }
 
-async fn markdown(ask: Ask, Given(markdown): Given<verbs::Markdown>) -> Reply {
+async fn markdown(ask: Ask, JsonBody(markdown): JsonBody<verbs::Markdown>) -> Reply {
     ask.answer(markdown).await
 }
 
@@ -80,13 +80,13 @@ async fn delete(ask: Ask, Id(id): Id<TaskId>) -> Reply {
     ask.answer(verbs::Archive { rm: Some(vec![id]), ..verbs::Archive::default() }).await
 }
 
-async fn comment(ask: Ask, id: Id<TaskId>, Given(comment): Given<verbs::Comment>) -> Reply {
+async fn comment(ask: Ask, id: Id<TaskId>, JsonBody(comment): JsonBody<verbs::Comment>) -> Reply {
     let task_id = Some(id.unless_other(comment.task_id.as_ref())?);
     let comment = ask.dispatch(verbs::Comment { task_id, ..comment }).await?;
     written(StatusCode::CREATED, comment).await
 }
 
-async fn link(ask: Ask, Given(link): Given<verbs::Link>) -> Reply {
+async fn link(ask: Ask, JsonBody(link): JsonBody<verbs::Link>) -> Reply {
     ask.answer(link).await
 }
 
@@ -102,7 +102,7 @@ async fn run_pass(ask: Ask<verbs::Dispatch>) -> Reply {
 
 /// A verb that the caller may call.
 #[derive(Serialize)]
-struct Row {
+struct CallableVerb {
     name: &'static str,
     audience: Audience,
     needs: Effect,
@@ -116,7 +116,7 @@ static REQUESTS: LazyLock<BTreeMap<&'static str, Schema>> =
 async fn table_of_verbs(ask: Ask) -> Reply {
     let rows = ask.verbs()?.into_iter().filter_map(|entry| {
         let request = REQUESTS.get(entry.name)?;
-        Some(Row { name: entry.name, audience: entry.audience, needs: entry.effect, request })
+        Some(CallableVerb { name: entry.name, audience: entry.audience, needs: entry.effect, request })
     });
     written(StatusCode::OK, rows.collect::<Vec<_>>()).await
 }

@@ -6,7 +6,7 @@ use kernel::{EventId, Tenant};
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::{Bytes, Message};
 
-use super::feed::{self, ALIVE, Feed, Opened, STALL};
+use super::feed::{self, ALIVE, Feed, OpenFeed, STALL};
 use api::{Ask, Socket, Switch, Switching};
 use base::failure::Failure;
 use verbs::EventPage;
@@ -28,12 +28,12 @@ pub(super) async fn begin(
     Ok(response)
 }
 
-async fn run(opened: Opened, switching: Switching) {
+async fn run(opened: OpenFeed, switching: Switching) {
     let Some((mut socket, counts)) = switching.socket().await else { return };
-    let Opened { feed, place, last, longest } = opened;
+    let OpenFeed { feed, stream: place, last, longest } = opened;
     let carried = async {
         let hello = EventPage { events: Vec::new(), cursor: feed.since(), last_event: last, folded: None };
-        if said(&mut socket, text(&hello)).await {
+        if send(&mut socket, text(&hello)).await {
             carry(feed, &mut socket).await;
         }
     };
@@ -58,15 +58,15 @@ async fn carry(mut feed: Feed, socket: &mut Socket) {
                     // Kept across this loop, so that no piece is lost.
                     piece = next.as_mut() => break piece,
                     // Cancel-safe: an unread message stays in the socket.
-                    heard = socket.next() => {
+                    incoming = socket.next() => {
                         talk = talk.saturating_add(1);
-                        let is_over = matches!(heard, Some(Ok(Message::Close(_)) | Err(_)) | None);
+                        let is_over = matches!(incoming, Some(Ok(Message::Close(_)) | Err(_)) | None);
                         // A pong may be waiting in the socket's buffer.
                         if is_over || talk > TALK || !flushed(socket).await {
                             return;
                         }
                     }
-                    () = tokio::time::sleep_until(quiet) => if !said(socket, Message::Ping(Bytes::new())).await {
+                    () = tokio::time::sleep_until(quiet) => if !send(socket, Message::Ping(Bytes::new())).await {
                         return;
                     },
                 }
@@ -76,7 +76,7 @@ async fn carry(mut feed: Feed, socket: &mut Socket) {
             Ok(Some(piece)) => {
                 let (cursor, last_event) = (feed.since(), feed.last());
                 let page = EventPage { events: piece.events, cursor, last_event, folded: piece.folded };
-                if !said(socket, text(&page)).await {
+                if !send(socket, text(&page)).await {
                     return;
                 }
             }
@@ -95,7 +95,7 @@ fn text(page: &EventPage) -> Message {
 }
 
 /// Writes a message. Returns false if the client did not accept it in time.
-async fn said(socket: &mut Socket, message: Message) -> bool {
+async fn send(socket: &mut Socket, message: Message) -> bool {
     tokio::time::timeout(STALL, socket.send(message)).await.is_ok_and(|sent| sent.is_ok())
 }
 

@@ -22,7 +22,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::feed::{self, ALIVE, Feed, Opened, Piece, STALL};
+use super::feed::{self, ALIVE, Feed, FeedPiece, OpenFeed, STALL};
 use api::{Ask, Routes, Streamed};
 use base::failure::Failure;
 
@@ -62,8 +62,8 @@ async fn stream(ask: Ask<StreamQuery>, headers: HeaderMap) -> Result<Response, F
 }
 
 /// Copies a feed to its client until either ends.
-async fn run(opened: Opened, sender: mpsc::Sender<Bytes>) {
-    let Opened { feed, place, last, longest } = opened;
+async fn run(opened: OpenFeed, sender: mpsc::Sender<Bytes>) {
+    let OpenFeed { feed, stream: place, last, longest } = opened;
     let carried = async {
         let hello = frame("hello", None, &json!({ "last_event": last }));
         if !sent(&sender, hello.into()).await {
@@ -115,7 +115,7 @@ async fn sent(sender: &mpsc::Sender<Bytes>, bytes: Bytes) -> bool {
     tokio::time::timeout(STALL, sender.send(bytes)).await.is_ok_and(|sent| sent.is_ok())
 }
 
-fn written(piece: &Piece) -> String {
+fn written(piece: &FeedPiece) -> String {
     let folded = piece.folded.iter().map(|horizon| frame("folded", None, horizon));
     let event = |event: &Event| frame("event", Some(event.id), event);
     folded.chain(piece.events.iter().map(event)).collect()

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kernel::TaskId;
 use tokio::sync::mpsc;
 
-use super::message::{Act, Message, Piece};
+use super::message::{LogPart, TaskVerb, TopMessage};
 use crate::client::Client;
 use base::failure::Failure;
 use verbs::{Answer, Approve, Cancel, Deny, Edit, Log, RequestChanges, Retry, Show};
@@ -22,39 +22,39 @@ const LEAST: Duration = Duration::from_millis(200);
 const COMMENTS: usize = 3;
 
 /// Carries out an act, and reports the result.
-pub(super) async fn act(client: &Client, act: Act) -> Message {
-    Message::Acted(carry_out(client, act).await.map_err(|failure| in_words(&failure)))
+pub(super) async fn act(client: &Client, act: TaskVerb) -> TopMessage {
+    TopMessage::Acted(carry_out(client, act).await.map_err(|failure| in_words(&failure)))
 }
 
-async fn carry_out(client: &Client, act: Act) -> Result<String, Failure> {
+async fn carry_out(client: &Client, act: TaskVerb) -> Result<String, Failure> {
     match act {
-        Act::Answer { task, answer } => {
+        TaskVerb::Answer { task, answer } => {
             let verb = Answer { task_id: Some(task.clone()), words: Vec::new(), reply: Some(answer) };
             let answered = client.call(&verb).await?;
             Ok(format!("answered {task}: {}", answered.answer))
         }
-        Act::Approve { task } => {
+        TaskVerb::Approve { task } => {
             client.call(&Approve { task_id: Some(task.clone()), ..Approve::default() }).await?;
             Ok(format!("approved {task}"))
         }
-        Act::RequestChanges { task, reason } => {
+        TaskVerb::RequestChanges { task, reason } => {
             let (task_id, reason) = (Some(task.clone()), Some(reason));
             client.call(&RequestChanges { task_id, reason, ..RequestChanges::default() }).await?;
             Ok(format!("sent {task} back"))
         }
-        Act::Deny { task, reason } => {
+        TaskVerb::Deny { task, reason } => {
             client.call(&Deny { task_ids: vec![task.clone()], reason: Some(reason) }).await?;
             Ok(format!("denied {task}"))
         }
-        Act::Retry { task } => {
+        TaskVerb::Retry { task } => {
             client.call(&Retry { task_ids: vec![task.clone()], ..Retry::default() }).await?;
             Ok(format!("retried {task}"))
         }
-        Act::Cancel { task } => {
+        TaskVerb::Cancel { task } => {
             client.call(&Cancel { task_ids: vec![task.clone()], ..Cancel::default() }).await?;
             Ok(format!("cancelled {task}"))
         }
-        Act::Prioritize { task, priority } => {
+        TaskVerb::Prioritize { task, priority } => {
             let edit = Edit { task_id: Some(task.clone()), priority: Some(priority), ..Edit::default() };
             client.call(&edit).await?;
             Ok(format!("the priority of {task} is {priority}"))
@@ -68,7 +68,7 @@ fn in_words(failure: &Failure) -> String {
 }
 
 /// Collects facts for a dialog about an approval. Errors are left out, because the act itself reports them.
-pub(super) async fn find(client: &Client, task: TaskId) -> Message {
+pub(super) async fn find(client: &Client, task: TaskId) -> TopMessage {
     let shown = client.call(&Show { task_id: Some(task.clone()), ..Show::default() }).await;
     let facts = shown.map_or_else(
         |failure| vec![in_words(&failure)],
@@ -83,11 +83,11 @@ pub(super) async fn find(client: &Client, task: TaskId) -> Message {
             why.into_iter().chain(summary).chain(before).chain(comments).collect()
         },
     );
-    Message::Facts { task, facts }
+    TopMessage::Facts { task, facts }
 }
 
 /// Follows the log of a task's latest run, and of later ones, until the receiver is gone.
-pub(super) async fn follow(client: &Client, task: TaskId, messages: mpsc::Sender<Message>) {
+pub(super) async fn follow(client: &Client, task: TaskId, messages: mpsc::Sender<TopMessage>) {
     let first = Log { task_id: Some(task.clone()), lines: Some(LINES), ..Log::default() };
     let mut log = first.clone();
     let mut last = None;
@@ -101,14 +101,14 @@ pub(super) async fn follow(client: &Client, task: TaskId, messages: mpsc::Sender
         let is_new = last.as_ref() != Some(&(run, ended));
         last = Some((run, ended));
         if has_more || is_new {
-            let piece = Piece {
+            let piece = LogPart {
                 task: task.clone(),
                 run,
                 format: logged.stdout,
                 text: logged.text,
                 ended: ended && !has_more,
             };
-            if messages.send(Message::Logged(piece)).await.is_err() {
+            if messages.send(TopMessage::Logged(piece)).await.is_err() {
                 return;
             }
         }

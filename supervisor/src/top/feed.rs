@@ -1,4 +1,5 @@
-//! Reads the board while it is shown: after each event, and every few seconds for the workers' resource use.
+//! Reads the board for `top`: after events, after a change of the query, and every few seconds, because changes of the
+//! workers' resource use have no event.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,53 +9,57 @@ use kernel::{RunId, Sort, Status as TaskStatus, Task, TaskId};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 
-use super::message::{Message, Query};
-use super::picture::{DaemonFacts, Group, Picture, Row, Section, Total};
+use super::message::{Query, TopMessage};
+use super::picture::{DaemonFacts, Picture, Section, TaskGroup, TaskRow, Total};
 use crate::client::Client;
 use base::failure::Failure;
 use verbs::{Events, List, Status, StatusReport, WorkerLine};
 
-/// Least interval between two reads, however much happens.
+/// Shortest pause after a read, so that many events cause few reads. A change of the query ends it.
 const LEAST: Duration = Duration::from_millis(300);
-/// Longest interval between two reads, because changes of resource use are not announced.
+/// Longest pause after [`LEAST`] until the next read, because changes of resource use have no event.
 const MOST: Duration = Duration::from_secs(2);
-/// Time without a daemon after which the board is read without one.
+/// Time for which a daemon that has answered before may be restarting. Meanwhile a board that is read without a daemon
+/// is not shown.
 const RETURNS_WITHIN: Duration = Duration::from_secs(10);
-/// Longest wait of one request for events at the daemon.
+/// Longest time that the daemon holds one request for events, in seconds.
 const WAIT_SECONDS: u64 = 30;
 /// Pause after a failed request.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Reader of the board.
 #[derive(Debug)]
-pub(super) struct Feed {
+pub(super) struct BoardReader {
     client: Arc<Client>,
-    /// CPU time of each run at the last read.
+    /// CPU time of each run in microseconds, with the time of the last read.
     before: HashMap<RunId, (u64, Instant)>,
-    /// Time of the daemon's last response.
+    /// Time of the last read that a daemon answered.
     daemon_seen: Option<Instant>,
 }
 
-impl Feed {
+impl BoardReader {
     pub(super) fn new(client: Arc<Client>) -> Self {
-        Feed { client, before: HashMap::new(), daemon_seen: None }
+        BoardReader { client, before: HashMap::new(), daemon_seen: None }
     }
 
-    /// Reads again and again, until the receiver is gone.
-    pub(super) async fn run(mut self, mut query: watch::Receiver<Query>, messages: mpsc::Sender<Message>) {
+    /// Reads the board repeatedly and sends each result as a message, until the receiver of the messages or the sender of
+    /// the queries is dropped.
+    pub(super) async fn run(mut self, mut query: watch::Receiver<Query>, messages: mpsc::Sender<TopMessage>) {
         let news = Arc::new(Notify::new());
         let listener = tokio::spawn(listen(Arc::clone(&self.client), Arc::clone(&news)));
         loop {
             let asked = query.borrow_and_update().clone();
             let message = match self.read(&asked).await {
-                Ok(picture) if self.is_returning(&picture) => Message::Lost("no daemon answers".to_owned()),
-                Ok(picture) => Message::Picture(Box::new(picture)),
-                Err(failure) => Message::Lost(failure.message),
+                Ok(picture) if self.is_returning(&picture) => {
+                    TopMessage::Lost("no daemon answers".to_owned())
+                }
+                Ok(picture) => TopMessage::Picture(Box::new(picture)),
+                Err(failure) => TopMessage::Lost(failure.message),
             };
             if messages.send(message).await.is_err() {
                 break listener.abort();
             }
-            // Cancel-safe: the next read sees any change that is dropped here.
+            // Cancel-safe: a change of the query that is not taken here is seen by the next `borrow_and_update`.
             tokio::select! {
                 changed = query.changed() => match changed {
                     Ok(()) => continue,
@@ -70,7 +75,7 @@ impl Feed {
         }
     }
 
-    /// True if a daemon responded a moment ago, so that it may be restarting.
+    /// Returns true if no daemon answered this read but one did a short time ago, so that it may be restarting.
     fn is_returning(&mut self, picture: &Picture) -> bool {
         if picture.daemon.is_some() {
             self.daemon_seen = Some(Instant::now());
@@ -78,15 +83,15 @@ impl Feed {
         picture.daemon.is_none() && self.daemon_seen.is_some_and(|seen| seen.elapsed() < RETURNS_WITHIN)
     }
 
-    /// Reads the displayed data of a board.
+    /// Reads the data to display: the status of the board, and the tasks of each section that has any.
     pub(super) async fn read(&mut self, query: &Query) -> Result<Picture, Failure> {
         let status = Status { tenant: query.tenant.clone(), ..Status::default() };
         let report = self.client.call(&status).await?;
         let cpu = self.cpu(&report);
-        let mut sections: Vec<(Section, Vec<Row>, Total)> =
+        let mut sections: Vec<(Section, Vec<TaskRow>, Total)> =
             Section::ALL.map(|section| (section, Vec::new(), Total::Exactly(0))).into();
         for wanted in QUERIES {
-            // Empty sections need no request.
+            // The counts of the status show which sections are empty; these need no request.
             let count: i64 = wanted.statuses.iter().filter_map(|status| report.counts.get(status)).sum();
             if count == 0 {
                 continue;
@@ -96,12 +101,13 @@ impl Feed {
             for task in tasks {
                 let worker = worker_of(&report, &task.id);
                 let cpu = worker.and_then(|worker| cpu.get(&worker.run.run).copied());
-                let row = Row::of(&task, worker, cpu, report.now);
+                let row = TaskRow::from_task(&task, worker, cpu, report.now);
                 let (_, rows, total) = &mut sections[row.kind.section() as usize];
                 rows.push(row);
                 *total = total.and(1);
             }
-            // Unread tasks count for the section that most of them belong to.
+            // The tasks of one query can belong to several sections. Unread tasks are counted in the section of the
+            // query, where most of them belong. With a search text, the counts of the status say nothing about them.
             let (_, _, total) = &mut sections[wanted.section as usize];
             let all = u64::try_from(count).unwrap_or_default();
             *total = match (has_more, &query.search) {
@@ -112,9 +118,9 @@ impl Feed {
         }
         for mission in report.asking.iter().filter(|mission| query.finds(mission)) {
             let (_, rows, total) = &mut sections[Section::Person as usize];
-            // Its first task may be listed already, because it waits for a person itself.
+            // The first task of the mission may be listed already, because it waits for a person itself.
             if rows.iter().all(|row| row.id != mission.id) {
-                rows.push(Row::of_mission(mission, report.now));
+                rows.push(TaskRow::of_mission(mission, report.now));
                 *total = total.and(1);
             }
         }
@@ -123,7 +129,7 @@ impl Feed {
             if section == Section::Person {
                 rows.sort_by_key(|row| row.kind);
             }
-            Group { section, rows, total }
+            TaskGroup { section, rows, total }
         });
         let groups = groups.collect();
         Ok(Picture {
@@ -165,7 +171,7 @@ impl Feed {
             let run = worker.run.run;
             if let Some((before, at)) = self.before.get(&run) {
                 let past = u64::try_from(now.duration_since(*at).as_micros()).unwrap_or(u64::MAX);
-                // The CPU time of ended processes is lost.
+                // The sum falls when a process of the run ends, because its CPU time is no longer counted.
                 let used = usage.cpu_us.saturating_sub(*before);
                 percents.extend(used.saturating_mul(100).checked_div(past).map(|percent| (run, percent)));
             }
@@ -176,7 +182,7 @@ impl Feed {
     }
 }
 
-/// A request for tasks.
+/// Query for the tasks of a section.
 struct SectionQuery {
     section: Section,
     statuses: &'static [TaskStatus],
@@ -187,7 +193,7 @@ const fn query(section: Section, statuses: &'static [TaskStatus], sort: Sort) ->
     SectionQuery { section, statuses, sort }
 }
 
-/// Requests, in this order.
+/// Queries of a read, in the order of their requests.
 const QUERIES: [SectionQuery; 7] = [
     // Latest first: recent questions come before those that were left for later.
     query(Section::Person, &[TaskStatus::Blocked, TaskStatus::Triage], Sort::Updated),
@@ -203,8 +209,9 @@ fn worker_of<'a>(report: &'a StatusReport, task: &TaskId) -> Option<&'a WorkerLi
     report.workers.iter().find(|worker| worker.run.board == report.board && worker.run.task == *task)
 }
 
-/// Waits for events of the board, and announces them.
+/// Waits for events of the board at the daemon, and notifies the reader. Never returns; its task is aborted.
 async fn listen(client: Arc<Client>, news: Arc<Notify>) {
+    // The first request does not wait and matches no event: its reply has the id of the last event.
     let mut events = Events { since: kernel::EventId(i64::MAX), limit: 1, ..Events::default() };
     loop {
         match client.call(&events).await {
@@ -212,7 +219,7 @@ async fn listen(client: Arc<Client>, news: Arc<Notify>) {
                 if events.wait > 0 && !page.events.is_empty() {
                     news.notify_one();
                 }
-                // Only the fact that something happened matters.
+                // The events themselves are not needed, so the next request skips to the last one.
                 events = Events { since: page.last_event, wait: WAIT_SECONDS, limit: 1, ..Events::default() };
             }
             Err(_) => tokio::time::sleep(PAUSE).await,

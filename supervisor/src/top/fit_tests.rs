@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::message::Message;
-use super::model::Model;
-use super::picture::{Kind, Row, Total};
+use super::message::TopMessage;
+use super::model::TopModel;
+use super::picture::{TaskKind, TaskRow, Total};
 use super::tests::{group, model, picture, press, row, text};
 
 const TITLE: &str = "Port the parser to the new grammar";
@@ -42,10 +42,10 @@ fn a_title_keeps_twenty_characters_and_columns_go_one_after_the_other() {
 #[test]
 fn a_long_reason_leaves_a_title_its_twenty_characters() {
     let mut picture = picture();
-    let waits = Row { says: "waits for ".repeat(20), ..row(7, Kind::Ready, TITLE) };
+    let waits = TaskRow { says: "waits for ".repeat(20), ..row(7, TaskKind::Ready, TITLE) };
     picture.groups.push(group(vec![waits], Total::Exactly(1)));
-    let mut model = Model::default();
-    model.update(Message::Picture(Box::new(picture)));
+    let mut model = TopModel::default();
+    model.update(TopMessage::Picture(Box::new(picture)));
     let shown = text(&model, 80, 30);
     let line = shown.lines().find(|line| line.contains("t_00000007")).unwrap();
     assert!(line.contains(&TITLE[..19]) && line.contains("  waits for"), "{line}");
@@ -53,28 +53,28 @@ fn a_long_reason_leaves_a_title_its_twenty_characters() {
 
 #[test]
 fn a_notice_stands_for_some_seconds_and_a_refusal_for_longer() {
-    let at = |seconds| Message::Time(Duration::from_secs(seconds));
-    for (acted, told, stands, gone) in [
+    let at = |seconds| TopMessage::Time(Duration::from_secs(seconds));
+    for (acted, expected, stands, gone) in [
         (Ok("retried t_1".to_owned()), "retried t_1", 105, 106),
         (Err("it is running".to_owned()), "refused: it is running", 111, 112),
     ] {
         let mut model = model();
         model.update(at(100));
-        model.update(Message::Acted(acted));
+        model.update(TopMessage::Acted(acted));
         assert_eq!(model.notice_ends(), Some(Duration::from_secs(gone)));
         model.update(at(stands));
-        assert!(text(&model, 80, 24).contains(told));
+        assert!(text(&model, 80, 24).contains(expected));
         model.update(at(gone));
-        assert!(!text(&model, 80, 24).contains(told));
+        assert!(!text(&model, 80, 24).contains(expected));
         assert_eq!(model.notice_ends(), None, "nothing is waited for");
     }
     // A key ends it at once, and a later one has its own duration.
     let mut model = model();
-    model.update(Message::Acted(Ok("first".to_owned())));
+    model.update(TopMessage::Acted(Ok("first".to_owned())));
     press(&mut model, "j");
     assert!(!text(&model, 80, 24).contains("first"));
     model.update(at(50));
-    model.update(Message::Acted(Ok("second".to_owned())));
+    model.update(TopMessage::Acted(Ok("second".to_owned())));
     model.update(at(55));
     assert!(text(&model, 80, 24).contains("second"));
 }

@@ -1,54 +1,56 @@
-//! Actions of the keys.
+//! Actions of the keys of `top`: each key changes the model and yields orders for the rest of the program.
 
 use kernel::Question;
 
-use super::message::{Act, Order};
-use super::model::{Answering, Approved, Approving, Mode, Model, Notice, Prompt, Purpose, Target};
-use super::peek::Peek;
-use super::picture::Kind;
+use super::message::{TaskVerb, TopAction};
+use super::model::{
+    Answering, Approved, Approving, DialogTask, InputLine, Purpose, ScreenMode, ScreenNotice, TopModel,
+};
+use super::peek::LogView;
+use super::picture::TaskKind;
 use base::terminal::full_screen::Key;
 
 /// Number of rows of a page key.
 const PAGE: usize = 15;
-/// Limit on a typed line, in characters; longer texts are for the command line.
+/// Limit on a typed line, in characters. A longer text has to be given at the command line.
 const LONGEST: usize = 2000;
 
-impl Model {
+impl TopModel {
     /// Handles a key.
-    pub(super) fn press(&mut self, key: Key) -> Vec<Order> {
+    pub(super) fn press(&mut self, key: Key) -> Vec<TopAction> {
         match key {
-            Key::Control('c') => return vec![Order::Quit],
-            Key::Control('z') => return vec![Order::Suspend],
-            Key::Control('l') => return vec![Order::Redraw],
+            Key::Control('c') => return vec![TopAction::Quit],
+            Key::Control('z') => return vec![TopAction::Suspend],
+            Key::Control('l') => return vec![TopAction::Redraw],
             _ => {}
         }
         match std::mem::take(&mut self.mode) {
-            Mode::Browse => self.browse(key),
-            Mode::Help => Vec::new(),
-            Mode::Peek(peek) => self.peek(peek, key),
-            Mode::Answer(answering) => self.answer(answering, key),
-            Mode::Approve(approving) => self.approve(approving, key),
-            Mode::Cancel(target) => self.confirm(target, key),
-            Mode::Prompt(prompt) => self.prompt(prompt, key),
+            ScreenMode::Browse => self.browse(key),
+            ScreenMode::Help => Vec::new(),
+            ScreenMode::Peek(peek) => self.peek(peek, key),
+            ScreenMode::Answer(answering) => self.answer(answering, key),
+            ScreenMode::Approve(approving) => self.approve(approving, key),
+            ScreenMode::Cancel(target) => self.confirm(target, key),
+            ScreenMode::Prompt(prompt) => self.prompt(prompt, key),
         }
     }
 
     /// Handles pasted text: adds it to the line being typed, if any.
     pub(super) fn paste(&mut self, text: &str) {
-        if let Mode::Prompt(prompt) = &mut self.mode {
+        if let ScreenMode::Prompt(prompt) = &mut self.mode {
             let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
             let room = LONGEST.saturating_sub(prompt.text.chars().count());
             prompt.text.extend(line.chars().take(room));
         }
     }
 
-    fn browse(&mut self, key: Key) -> Vec<Order> {
+    fn browse(&mut self, key: Key) -> Vec<TopAction> {
         self.hush();
         let at = self.at();
         let to = match key {
-            Key::Char('q') => return vec![Order::Quit],
+            Key::Char('q') => return vec![TopAction::Quit],
             Key::Char('?' | 'h') => {
-                self.mode = Mode::Help;
+                self.mode = ScreenMode::Help;
                 return Vec::new();
             }
             Key::Char('t') => {
@@ -73,14 +75,14 @@ impl Model {
         self.more().into_iter().collect()
     }
 
-    /// Returns the first row of the next section; of the first section at the end.
+    /// Returns the index of the first row of the next section; in the last section, the index of the first row.
     fn next_section(&self) -> usize {
         let here = self.row().map(|row| row.kind.section());
         self.rows().position(|row| Some(row.kind.section()) > here).unwrap_or_default()
     }
 
     /// Removes the search, or else the tenant filter.
-    fn everything(&mut self) -> Vec<Order> {
+    fn everything(&mut self) -> Vec<TopAction> {
         if self.query.search.is_some() {
             return vec![self.read(self.query.searching(None))];
         }
@@ -91,15 +93,15 @@ impl Model {
     }
 
     /// Acts on the selected task.
-    fn act(&mut self, key: Key) -> Vec<Order> {
+    fn act(&mut self, key: Key) -> Vec<TopAction> {
         let Some(row) = self.row() else { return Vec::new() };
         let (kind, priority, question) = (row.kind, row.priority, row.question.clone());
-        let target = Target { task: row.id.clone(), title: row.title.clone() };
+        let target = DialogTask { task: row.id.clone(), title: row.title.clone() };
         let task = target.task.clone();
         match key {
             Key::Enter => {
-                self.mode = Mode::Peek(Peek::of(task.clone(), target.title));
-                vec![Order::Follow(task)]
+                self.mode = ScreenMode::Peek(LogView::for_task(task.clone(), target.title));
+                vec![TopAction::Follow(task)]
             }
             Key::Char('a') => match question {
                 Some(question) => self.answer_to(target, question),
@@ -107,16 +109,16 @@ impl Model {
             },
             Key::Char('A') => {
                 let of = match kind {
-                    Kind::Approval => Approved::Start,
-                    Kind::Review | Kind::InReview => Approved::Work,
+                    TaskKind::Approval => Approved::Start,
+                    TaskKind::Review | TaskKind::InReview => Approved::Work,
                     _ => return self.refuse(format!("{task} waits for no approval and no review")),
                 };
-                self.mode = Mode::Approve(Approving { target, of, facts: Vec::new() });
-                vec![Order::Find(task)]
+                self.mode = ScreenMode::Approve(Approving { target, of, facts: Vec::new() });
+                vec![TopAction::Find(task)]
             }
-            Key::Char('r') => vec![Order::Act(Act::Retry { task })],
+            Key::Char('r') => vec![TopAction::Act(TaskVerb::Retry { task })],
             Key::Char('c') => {
-                self.mode = Mode::Cancel(target);
+                self.mode = ScreenMode::Cancel(target);
                 Vec::new()
             }
             Key::Char('+' | '=') => Self::prioritize(task, priority.saturating_add(1)),
@@ -125,29 +127,29 @@ impl Model {
         }
     }
 
-    fn prioritize(task: kernel::TaskId, priority: i64) -> Vec<Order> {
-        vec![Order::Act(Act::Prioritize { task, priority })]
+    fn prioritize(task: kernel::TaskId, priority: i64) -> Vec<TopAction> {
+        vec![TopAction::Act(TaskVerb::Prioritize { task, priority })]
     }
 
-    fn refuse(&mut self, why: String) -> Vec<Order> {
-        self.say(Notice::Refused(why));
+    fn refuse(&mut self, why: String) -> Vec<TopAction> {
+        self.say(ScreenNotice::Refused(why));
         Vec::new()
     }
 
-    fn ask(&mut self, purpose: Purpose, text: String) -> Vec<Order> {
-        self.mode = Mode::Prompt(Prompt { purpose, text });
+    fn ask(&mut self, purpose: Purpose, text: String) -> Vec<TopAction> {
+        self.mode = ScreenMode::Prompt(InputLine { purpose, text });
         Vec::new()
     }
 
-    fn answer_to(&mut self, target: Target, question: Question) -> Vec<Order> {
+    fn answer_to(&mut self, target: DialogTask, question: Question) -> Vec<TopAction> {
         if question.choices.is_empty() {
             return self.ask(Purpose::Answer(target, question), String::new());
         }
-        self.mode = Mode::Answer(Answering { target, question, at: 0 });
+        self.mode = ScreenMode::Answer(Answering { target, question, at: 0 });
         Vec::new()
     }
 
-    fn answer(&mut self, mut answering: Answering, key: Key) -> Vec<Order> {
+    fn answer(&mut self, mut answering: Answering, key: Key) -> Vec<TopAction> {
         let count = answering.entries();
         let taken = match key {
             Key::Escape | Key::Char('q') => return Vec::new(),
@@ -167,47 +169,47 @@ impl Model {
             _ => None,
         };
         let Some(taken) = taken else {
-            self.mode = Mode::Answer(answering);
+            self.mode = ScreenMode::Answer(answering);
             return Vec::new();
         };
         let Answering { target, question, .. } = answering;
         match question.choices.get(taken) {
-            // As text and not as a number: another question may have replaced this one.
+            // The answer is sent as text and not as a number, because another question may have replaced this one.
             Some(choice) => {
-                vec![Order::Act(Act::Answer { task: target.task, answer: choice.clone() })]
+                vec![TopAction::Act(TaskVerb::Answer { task: target.task, answer: choice.clone() })]
             }
             None => self.ask(Purpose::Answer(target, question), String::new()),
         }
     }
 
-    fn approve(&mut self, approving: Approving, key: Key) -> Vec<Order> {
+    fn approve(&mut self, approving: Approving, key: Key) -> Vec<TopAction> {
         let Approving { target, of, .. } = &approving;
         match (key, of) {
             (Key::Escape | Key::Char('q'), _) => Vec::new(),
-            (Key::Char('y'), _) => vec![Order::Act(Act::Approve { task: target.task.clone() })],
+            (Key::Char('y'), _) => vec![TopAction::Act(TaskVerb::Approve { task: target.task.clone() })],
             (Key::Char('c'), Approved::Work) => self.ask(Purpose::Changes(target.clone()), String::new()),
             (Key::Char('n'), Approved::Start) => self.ask(Purpose::Denial(target.clone()), String::new()),
             _ => {
-                self.mode = Mode::Approve(approving);
+                self.mode = ScreenMode::Approve(approving);
                 Vec::new()
             }
         }
     }
 
-    fn confirm(&mut self, target: Target, key: Key) -> Vec<Order> {
+    fn confirm(&mut self, target: DialogTask, key: Key) -> Vec<TopAction> {
         match key {
-            Key::Char('y') => vec![Order::Act(Act::Cancel { task: target.task })],
+            Key::Char('y') => vec![TopAction::Act(TaskVerb::Cancel { task: target.task })],
             Key::Escape | Key::Char('n' | 'q') | Key::Enter => Vec::new(),
             _ => {
-                self.mode = Mode::Cancel(target);
+                self.mode = ScreenMode::Cancel(target);
                 Vec::new()
             }
         }
     }
 
-    fn peek(&mut self, mut peek: Peek, key: Key) -> Vec<Order> {
+    fn peek(&mut self, mut peek: LogView, key: Key) -> Vec<TopAction> {
         match key {
-            Key::Escape | Key::Enter | Key::Char('q') => return vec![Order::Unfollow],
+            Key::Escape | Key::Enter | Key::Char('q') => return vec![TopAction::Unfollow],
             Key::Char('k') | Key::Up => peek.up(1),
             Key::Char('j') | Key::Down => peek.down(1),
             Key::PageUp | Key::Control('u' | 'b') => peek.up(PAGE),
@@ -216,11 +218,11 @@ impl Model {
             Key::Char('G') | Key::End => peek.down(usize::MAX),
             _ => {}
         }
-        self.mode = Mode::Peek(peek);
+        self.mode = ScreenMode::Peek(peek);
         Vec::new()
     }
 
-    fn prompt(&mut self, mut prompt: Prompt, key: Key) -> Vec<Order> {
+    fn prompt(&mut self, mut prompt: InputLine, key: Key) -> Vec<TopAction> {
         match key {
             Key::Escape => return Vec::new(),
             Key::Enter => return self.typed(prompt),
@@ -233,16 +235,16 @@ impl Model {
             Key::Char(c) if prompt.text.chars().count() < LONGEST => prompt.text.push(c),
             _ => {}
         }
-        self.mode = Mode::Prompt(prompt);
+        self.mode = ScreenMode::Prompt(prompt);
         Vec::new()
     }
 
-    /// Handles a complete line. An empty one changes nothing.
-    fn typed(&mut self, prompt: Prompt) -> Vec<Order> {
-        let Prompt { purpose, text } = prompt;
+    /// Handles a complete line. An empty line removes the search or the tenant filter, and gives no answer and no reason.
+    fn typed(&mut self, prompt: InputLine) -> Vec<TopAction> {
+        let InputLine { purpose, text } = prompt;
         let text = text.trim().to_owned();
-        let said = (!text.is_empty()).then_some(text);
-        match (purpose, said) {
+        let entered = (!text.is_empty()).then_some(text);
+        match (purpose, entered) {
             (Purpose::Search, search) => vec![self.read(self.query.searching(search))],
             (Purpose::Tenant, None) => vec![self.read(self.query.of_tenant(None))],
             (Purpose::Tenant, Some(text)) => match text.parse() {
@@ -250,13 +252,13 @@ impl Model {
                 Err(error) => self.refuse(format!("{text}: {error}")),
             },
             (Purpose::Answer(target, _), Some(answer)) => {
-                vec![Order::Act(Act::Answer { task: target.task, answer })]
+                vec![TopAction::Act(TaskVerb::Answer { task: target.task, answer })]
             }
             (Purpose::Changes(target), Some(reason)) => {
-                vec![Order::Act(Act::RequestChanges { task: target.task, reason })]
+                vec![TopAction::Act(TaskVerb::RequestChanges { task: target.task, reason })]
             }
             (Purpose::Denial(target), Some(reason)) => {
-                vec![Order::Act(Act::Deny { task: target.task, reason })]
+                vec![TopAction::Act(TaskVerb::Deny { task: target.task, reason })]
             }
             (Purpose::Answer(target, _) | Purpose::Changes(target) | Purpose::Denial(target), None) => {
                 self.refuse(format!("nothing was typed: {} is as it was", target.task))

@@ -1,4 +1,5 @@
-//! Messages between the parts of `top`: keys and news come in, orders go out.
+//! Messages to and orders from the model of `top`. A [`Message`] carries input or data to the model; an [`Order`] is an act
+//! that the model requests from the rest of the program.
 
 use std::time::Duration;
 
@@ -8,48 +9,51 @@ use super::picture::{Picture, Section};
 use base::terminal::full_screen::Key;
 use setup::lanes::Format;
 
+/// Input or data for the model.
 #[derive(Debug)]
-pub(super) enum Message {
+pub(super) enum TopMessage {
     Key(Key),
-    /// Pasted text, which contains no commands.
+    /// Pasted text, which is never read as commands.
     Pasted(String),
-    /// The terminal was resized, or must be redrawn.
+    /// The terminal was resized.
     Resized,
     /// The board was read.
     Picture(Box<Picture>),
     /// The board could not be read, for this reason.
     Lost(String),
-    /// A piece of the displayed log.
-    Logged(Piece),
-    /// Further facts for a dialog about a task.
+    /// The displayed log has another piece.
+    Logged(LogPart),
+    /// Facts for a dialog about a task were collected.
     Facts {
         task: TaskId,
         facts: Vec<String>,
     },
-    /// Result of an act, as text.
+    /// An act succeeded or failed, with a text for the person.
     Acted(Result<String, String>),
-    /// Time since the start of `top`.
+    /// The time since the start of `top` is now this long.
     Time(Duration),
+    /// The terminal can no longer be read.
     Gone,
 }
 
 /// A piece of a run's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct LogPart {
     pub(super) task: TaskId,
-    /// The run; none if the task has had none.
+    /// Run that wrote it; none if the task has had no run.
     pub(super) run: Option<RunId>,
-    /// Format of its agent's output.
+    /// Format of the agent's output; none if unknown.
     pub(super) format: Option<Format>,
     pub(super) text: String,
-    /// True if this run writes no more.
+    /// True if the run has ended, so that no further piece follows.
     pub(super) ended: bool,
 }
 
+/// Act that the model requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum TopAction {
     Quit,
-    /// Stop, like a job of a shell.
+    /// Suspend the process, as Ctrl-Z does with a job of a shell.
     Suspend,
     Redraw,
     /// Read another part of the board.
@@ -60,12 +64,12 @@ pub(super) enum Order {
     Unfollow,
     /// Collect facts for a dialog about a task.
     Find(TaskId),
-    Act(Act),
+    Act(TaskVerb),
 }
 
-/// A verb on one task.
+/// Verb for one task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum TaskVerb {
     Answer {
         task: TaskId,
         answer: String,
@@ -105,7 +109,7 @@ pub(super) struct Query {
 
 /// Number of tasks per page of a section.
 const PAGE: u32 = 50;
-/// Limit on the tasks read of a section; a person searches for others.
+/// Limit on the tasks that are read of a section. A person finds further tasks by searching.
 const MOST: u32 = 500;
 
 impl Query {
@@ -114,14 +118,14 @@ impl Query {
         PAGE * (1 + self.more_pages[section as usize])
     }
 
-    /// Adds a page of a section. Returns false at the limit.
+    /// Adds a page of a section. Returns false if the limit is reached, and then adds nothing.
     pub(super) fn add_page(&mut self, section: Section) -> bool {
         let has_room = self.limit(section) < MOST;
         self.more_pages[section as usize] += u32::from(has_room);
         has_room
     }
 
-    /// True if the question of a mission matches the search.
+    /// Returns true if the id or the title of a mission contains the search text, or if there is none. Case is ignored.
     pub(super) fn finds(&self, mission: &AskingMission) -> bool {
         let AskingMission { id, title, .. } = mission;
         let finds = |text: &String| format!("{id} {title}").to_lowercase().contains(&text.to_lowercase());

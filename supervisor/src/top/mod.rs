@@ -1,12 +1,12 @@
 //! `top`: shows the board full-screen, keeps it up to date, and has keys for daily actions.
 //!
-//! `top` is a client of the API without rules of its own. Keys and news are messages; [`model::Model`] handles them and
-//! returns orders. [`view`] draws the model into a buffer. Both do no input or output. Around them, [`feed`] reads the
-//! board and [`acts`] sends verbs.
+//! `top` is a client of the API without rules of its own. Keys and data from the board are messages. [`model::TopModel`]
+//! handles a message and returns orders, [`view`] draws the model into a buffer, and neither does input or output.
+//! [`feed`] reads the board, and [`acts`] carries out orders by verbs.
 //!
-//! An event says only that something happened: the view then reads a page of each group again, a few times a second
-//! at most. A dialog is about the task that it names, however the list moves meanwhile, and a question is answered in
-//! words: a number could answer another question that came up meanwhile.
+//! Events are not evaluated. After an event, [`feed`] reads the first pages of each group again, at most a few times a
+//! second. A dialog keeps the task that it names when the list below it changes. An answer to a question is sent as text:
+//! the number of a choice could apply to another question that came meanwhile.
 
 mod acts;
 mod feed;
@@ -31,17 +31,17 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use self::feed::Feed;
-use self::message::{Message, Order, Query};
-use self::model::Model;
-use self::view::Look;
+use self::feed::BoardReader;
+use self::message::{Query, TopAction, TopMessage};
+use self::model::TopModel;
+use self::view::ColourUse;
 use crate::client::Client;
 use crate::output::Output;
 use base::failure::Failure;
 use base::terminal::full_screen::{self, FullScreen, Input};
 use base::terminal::signals::{Signalled, Signals};
 
-/// Capacity of the message queue. A person types slower, and other senders wait.
+/// Capacity of the message queue. A person types more slowly than messages are handled; other senders wait when it is full.
 const MESSAGES: usize = 64;
 
 /// Show the board full-screen, and act on it with keys
@@ -77,23 +77,25 @@ pub(crate) async fn run(client: Client, top: Top, output: Output) -> Result<u8, 
     }
     let client = Arc::new(client);
     let query = Query::default().of_tenant(top.tenant).searching(top.search);
-    let mut feed = Feed::new(Arc::clone(&client));
+    let mut feed = BoardReader::new(Arc::clone(&client));
     // A board that cannot be read is reported before the screen is taken over.
     let picture = feed.read(&query).await?;
-    let look = if output.screen().is_coloured() { Look::Coloured } else { Look::Plain };
+    let look = if output.screen().is_coloured() { ColourUse::Coloured } else { ColourUse::Plain };
     let (messages, inbox) = mpsc::channel(MESSAGES);
     let (asked, asks) = watch::channel(query.clone());
-    let mut model = Model::of(query);
-    model.update(Message::Picture(Box::new(picture)));
+    let mut model = TopModel::for_query(query);
+    model.update(TopMessage::Picture(Box::new(picture)));
     let signals = Signals::listen()?;
     let screen = FullScreen::enter()?;
     let keys = messages.clone();
     full_screen::read_input(move |input| keys.blocking_send(received(input)).is_ok());
     tokio::spawn(feed.run(asks, messages.clone()));
-    Show { client, model, look, screen, messages, asked, following: None }.until_quit(inbox, signals).await
+    TopScreen { client, model, look, screen, messages, asked, following: None }
+        .until_quit(inbox, signals)
+        .await
 }
 
-/// Waits until a time since the start; forever without one.
+/// Waits until a time after `began`; forever if there is none.
 async fn sleep_until(began: Instant, at: Option<Duration>) {
     match at {
         Some(at) => tokio::time::sleep_until(began + at).await,
@@ -101,37 +103,37 @@ async fn sleep_until(began: Instant, at: Option<Duration>) {
     }
 }
 
-fn received(input: Input) -> Message {
+fn received(input: Input) -> TopMessage {
     match input {
-        Input::Key(key) => Message::Key(key),
-        Input::Pasted(text) => Message::Pasted(text),
-        Input::Resized => Message::Resized,
-        Input::Gone => Message::Gone,
+        Input::Key(key) => TopMessage::Key(key),
+        Input::Pasted(text) => TopMessage::Pasted(text),
+        Input::Resized => TopMessage::Resized,
+        Input::Gone => TopMessage::Gone,
     }
 }
 
-/// The screen, and all that is needed to carry out orders.
-struct Show {
+/// Screen and model, with the connections that orders need.
+struct TopScreen {
     client: Arc<Client>,
-    model: Model,
-    look: Look,
+    model: TopModel,
+    look: ColourUse,
     screen: FullScreen,
-    messages: mpsc::Sender<Message>,
+    messages: mpsc::Sender<TopMessage>,
     asked: watch::Sender<Query>,
     /// Task that follows the displayed log.
     following: Option<AbortHandle>,
 }
 
-impl Show {
-    /// Draws, and handles messages until a person or a signal ends it. Returns the exit code.
+impl TopScreen {
+    /// Draws the model and handles messages until a person or a signal ends `top`. Returns the exit code.
     async fn until_quit(
         mut self,
-        mut inbox: mpsc::Receiver<Message>,
+        mut inbox: mpsc::Receiver<TopMessage>,
         mut signals: Signals,
     ) -> Result<u8, Failure> {
         let began = Instant::now();
         loop {
-            self.take(Message::Time(began.elapsed()))?;
+            self.take(TopMessage::Time(began.elapsed()))?;
             let (model, look) = (&self.model, self.look);
             self.screen.draw(|area, buffer| view::draw(model, look, area, buffer))?;
             // Cancel-safe: an unread message stays in the channel, a signal is kept until it is read, and the wait for
@@ -140,7 +142,7 @@ impl Show {
                 () = sleep_until(began, self.model.notice_ends()) => {}
                 message = inbox.recv() => {
                     let Some(message) = message else { return Ok(0) };
-                    self.take(Message::Time(began.elapsed()))?;
+                    self.take(TopMessage::Time(began.elapsed()))?;
                     if self.take(message)? {
                         return Ok(0);
                     }
@@ -160,25 +162,25 @@ impl Show {
         }
     }
 
-    /// Handles a message, and carries out its orders. Returns true at the end.
-    fn take(&mut self, message: Message) -> Result<bool, Failure> {
+    /// Handles a message and carries out the orders of the model. Returns true if one of them ends `top`.
+    fn take(&mut self, message: TopMessage) -> Result<bool, Failure> {
         for order in self.model.update(message) {
             let (client, messages) = (Arc::clone(&self.client), self.messages.clone());
             match order {
-                Order::Quit => return Ok(true),
-                Order::Suspend => self.screen.suspend()?,
-                Order::Redraw => self.screen.resume()?,
-                // The feed lives as long as this.
-                Order::Read(query) => drop(self.asked.send(query)),
-                Order::Follow(task) => {
+                TopAction::Quit => return Ok(true),
+                TopAction::Suspend => self.screen.suspend()?,
+                TopAction::Redraw => self.screen.resume()?,
+                // The send fails only without a receiver: the feed has then ended, and nothing reads the board any more.
+                TopAction::Read(query) => drop(self.asked.send(query)),
+                TopAction::Follow(task) => {
                     let follows = tokio::spawn(async move { acts::follow(&client, task, messages).await });
                     self.follow(Some(follows.abort_handle()));
                 }
-                Order::Unfollow => self.follow(None),
-                Order::Find(task) => {
+                TopAction::Unfollow => self.follow(None),
+                TopAction::Find(task) => {
                     tokio::spawn(async move { messages.send(acts::find(&client, task).await).await });
                 }
-                Order::Act(act) => {
+                TopAction::Act(act) => {
                     tokio::spawn(async move { messages.send(acts::act(&client, act).await).await });
                 }
             }

@@ -4,28 +4,28 @@ use std::time::Duration;
 
 use kernel::{Question, TaskId};
 
-use super::message::{Order, Query};
-use super::peek::Peek;
-use super::picture::{Kind, Picture, Row, Section};
+use super::message::{Query, TopAction};
+use super::peek::LogView;
+use super::picture::{Picture, Section, TaskKind, TaskRow};
 
 /// Distance from the end of the read rows at which the next ones are requested.
 const NEAR_THE_END: usize = 5;
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) enum Mode {
+pub(super) enum ScreenMode {
     #[default]
     Browse,
     Help,
-    Peek(Peek),
+    Peek(LogView),
     Answer(Answering),
     Approve(Approving),
-    Cancel(Target),
-    Prompt(Prompt),
+    Cancel(DialogTask),
+    Prompt(InputLine),
 }
 
 /// Task of a dialog, which stays the same when the list moves.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Target {
+pub(super) struct DialogTask {
     pub(super) task: TaskId,
     pub(super) title: String,
 }
@@ -33,7 +33,7 @@ pub(super) struct Target {
 /// A question being answered.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Answering {
-    pub(super) target: Target,
+    pub(super) target: DialogTask,
     pub(super) question: Question,
     /// Index of the selected entry.
     pub(super) at: usize,
@@ -49,7 +49,7 @@ impl Answering {
 /// An approval in progress.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Approving {
-    pub(super) target: Target,
+    pub(super) target: DialogTask,
     pub(super) of: Approved,
     /// Further facts about it.
     pub(super) facts: Vec<String>,
@@ -65,7 +65,7 @@ pub(super) enum Approved {
 
 /// A line of text being typed.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Prompt {
+pub(super) struct InputLine {
     pub(super) purpose: Purpose,
     pub(super) text: String,
 }
@@ -74,37 +74,37 @@ pub(super) struct Prompt {
 pub(super) enum Purpose {
     Tenant,
     Search,
-    Answer(Target, Question),
-    Changes(Target),
-    Denial(Target),
+    Answer(DialogTask, Question),
+    Changes(DialogTask),
+    Denial(DialogTask),
 }
 
 /// Last notice to the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Notice {
+pub(super) enum ScreenNotice {
     Done(String),
     Refused(String),
 }
 
-impl Notice {
+impl ScreenNotice {
     /// Returns its duration. A refusal is longer, and needs more time.
     fn lasts(&self) -> Duration {
         match self {
-            Notice::Done(_) => Duration::from_secs(6),
-            Notice::Refused(_) => Duration::from_secs(12),
+            ScreenNotice::Done(_) => Duration::from_secs(6),
+            ScreenNotice::Refused(_) => Duration::from_secs(12),
         }
     }
 }
 
 /// State of the display.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Model {
+pub(super) struct TopModel {
     pub(super) picture: Option<Picture>,
     /// Reason why the picture is outdated, if it is.
     pub(super) lost: Option<String>,
     pub(super) query: Query,
-    pub(super) mode: Mode,
-    notice: Option<(Notice, Duration)>,
+    pub(super) mode: ScreenMode,
+    notice: Option<(ScreenNotice, Duration)>,
     /// Time since the start of `top`, as last received.
     now: Duration,
     chosen: Option<Chosen>,
@@ -122,19 +122,19 @@ struct Chosen {
 impl Chosen {
     /// Returns true for the selected row. The first task of an asking mission appears twice: in its own section, and
     /// with the question.
-    fn is(&self, row: &Row) -> bool {
+    fn is(&self, row: &TaskRow) -> bool {
         row.id == self.task && row.kind.section() == self.section
     }
 }
 
-impl Model {
+impl TopModel {
     /// Makes an empty state for a part of a board.
-    pub(super) fn of(query: Query) -> Self {
-        Model { query, ..Model::default() }
+    pub(super) fn for_query(query: Query) -> Self {
+        TopModel { query, ..TopModel::default() }
     }
 
     /// Shows a notice from now on, in place of the last one.
-    pub(super) fn say(&mut self, notice: Notice) {
+    pub(super) fn say(&mut self, notice: ScreenNotice) {
         let until = self.now + notice.lasts();
         self.notice = Some((notice, until));
     }
@@ -145,7 +145,7 @@ impl Model {
     }
 
     /// Returns the present notice.
-    pub(super) fn notice(&self) -> Option<&Notice> {
+    pub(super) fn notice(&self) -> Option<&ScreenNotice> {
         self.notice.as_ref().map(|(notice, _)| notice)
     }
 
@@ -161,18 +161,18 @@ impl Model {
     }
 
     /// Returns all rows, in display order.
-    pub(super) fn rows(&self) -> impl Iterator<Item = &Row> {
+    pub(super) fn rows(&self) -> impl Iterator<Item = &TaskRow> {
         self.picture.iter().flat_map(|picture| &picture.groups).flat_map(|group| &group.rows)
     }
 
     /// Returns the selected row.
-    pub(super) fn row(&self) -> Option<&Row> {
+    pub(super) fn row(&self) -> Option<&TaskRow> {
         let chosen = self.chosen.as_ref()?;
         self.rows().find(|row| chosen.is(row))
     }
 
     /// True for the selected row.
-    pub(super) fn has_mark(&self, row: &Row) -> bool {
+    pub(super) fn has_mark(&self, row: &TaskRow) -> bool {
         self.chosen.as_ref().is_some_and(|chosen| chosen.is(row))
     }
 
@@ -207,31 +207,33 @@ impl Model {
     }
 
     /// Requests the next page of the selected section if the selection is near its end.
-    pub(super) fn more(&mut self) -> Option<Order> {
+    pub(super) fn more(&mut self) -> Option<TopAction> {
         let section = self.chosen.as_ref()?.section;
         let group = self.picture.as_ref()?.groups.iter().find(|group| group.section == section)?;
         let is_near = self.chosen.as_ref()?.at + NEAR_THE_END >= group.rows.len();
         (is_near && group.left_out().is_some() && self.query.add_page(section))
-            .then(|| Order::Read(self.query.clone()))
+            .then(|| TopAction::Read(self.query.clone()))
     }
 
     /// Changes to another part of the board, from its beginning.
-    pub(super) fn read(&mut self, query: Query) -> Order {
+    pub(super) fn read(&mut self, query: Query) -> TopAction {
         self.query = query;
         self.chosen = None;
-        Order::Read(self.query.clone())
+        TopAction::Read(self.query.clone())
     }
 
     /// Returns the keys that apply to the selected row, with their meaning.
     pub(super) fn offers(&self) -> Vec<(&'static str, &'static str)> {
         let own: &[(&str, &str)] = match self.row().map(|row| row.kind) {
-            Some(Kind::Question) => &[("a", "answer"), ("c", "cancel")],
-            Some(Kind::Approval | Kind::Review) => &[("A", "approve …"), ("c", "cancel")],
-            Some(Kind::GaveUp | Kind::Blocked) => &[("r", "retry")],
-            Some(Kind::Running | Kind::InReview) => &[("c", "cancel")],
-            Some(Kind::Scheduled) => &[("r", "retry"), ("c", "cancel"), ("+-", "priority")],
-            Some(Kind::Ready | Kind::Todo | Kind::Triage) => &[("c", "cancel"), ("+-", "priority")],
-            Some(Kind::Done) | None => &[],
+            Some(TaskKind::Question) => &[("a", "answer"), ("c", "cancel")],
+            Some(TaskKind::Approval | TaskKind::Review) => &[("A", "approve …"), ("c", "cancel")],
+            Some(TaskKind::GaveUp | TaskKind::Blocked) => &[("r", "retry")],
+            Some(TaskKind::Running | TaskKind::InReview) => &[("c", "cancel")],
+            Some(TaskKind::Scheduled) => &[("r", "retry"), ("c", "cancel"), ("+-", "priority")],
+            Some(TaskKind::Ready | TaskKind::Todo | TaskKind::Triage) => {
+                &[("c", "cancel"), ("+-", "priority")]
+            }
+            Some(TaskKind::Done) | None => &[],
         };
         let log = self.row().map(|_| ("Enter", "log"));
         let always = [("t", "tenant"), ("/", "search"), ("?", "help"), ("q", "quit")];

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use kernel::{RunId, TaskId};
 
-use super::message::Piece;
+use super::message::LogPart;
 use base::terminal::{Ink, without_styles};
 
 /// Limit on the lines kept; `supervisor logs` has older ones.
@@ -16,18 +16,18 @@ const SHOWN_CHARACTERS: usize = 4000;
 
 /// A line of text with its colour.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct InkedLine {
     pub(super) ink: Option<Ink>,
     pub(super) text: String,
 }
 
 /// Log of a task on the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Peek {
+pub(super) struct LogView {
     pub(super) task: TaskId,
     pub(super) title: String,
     run: Option<RunId>,
-    lines: VecDeque<Said>,
+    lines: VecDeque<InkedLine>,
     /// Incomplete last line.
     begun: String,
     /// Number of lines below the visible part.
@@ -36,13 +36,13 @@ pub(super) struct Peek {
     is_read: bool,
 }
 
-impl Peek {
-    pub(super) fn of(task: TaskId, title: String) -> Self {
+impl LogView {
+    pub(super) fn for_task(task: TaskId, title: String) -> Self {
         let (lines, begun) = (VecDeque::new(), String::new());
-        Peek { task, title, run: None, lines, begun, back: 0, is_read: false }
+        LogView { task, title, run: None, lines, begun, back: 0, is_read: false }
     }
 
-    /// True if new lines are shown as they arrive.
+    /// Returns true if new lines are shown as they arrive.
     pub(super) fn follows(&self) -> bool {
         self.back == 0
     }
@@ -58,7 +58,7 @@ impl Peek {
     }
 
     /// Returns the lines above the bottom of the visible part, nearest first, and the lines below it.
-    pub(super) fn around(&self) -> (impl Iterator<Item = &Said>, impl Iterator<Item = &Said>) {
+    pub(super) fn around(&self) -> (impl Iterator<Item = &InkedLine>, impl Iterator<Item = &InkedLine>) {
         let end = self.lines.len() - self.back.min(self.lines.len());
         (self.lines.range(..end).rev(), self.lines.range(end..))
     }
@@ -81,7 +81,7 @@ impl Peek {
     }
 
     /// Adds a piece of the log.
-    pub(super) fn take(&mut self, piece: &Piece) {
+    pub(super) fn take(&mut self, piece: &LogPart) {
         self.is_read = true;
         if piece.run != self.run {
             if self.run.is_some() {
@@ -102,7 +102,7 @@ impl Peek {
         }
     }
 
-    fn end_line(&mut self, piece: &Piece) {
+    fn end_line(&mut self, piece: &LogPart) {
         let line = std::mem::take(&mut self.begun);
         let line = line.trim_end_matches(['\n', '\r']);
         if line.trim().is_empty() {
@@ -121,7 +121,7 @@ impl Peek {
 
     fn push(&mut self, ink: Option<Ink>, text: &str) {
         let text = text.chars().take(SHOWN_CHARACTERS).collect();
-        self.lines.push_back(Said { ink, text });
+        self.lines.push_back(InkedLine { ink, text });
         if self.back > 0 {
             self.back += 1;
         }
@@ -136,19 +136,19 @@ impl Peek {
 mod tests {
     use super::*;
 
-    fn piece(text: &str) -> Piece {
+    fn piece(text: &str) -> LogPart {
         let task = "t_0123abcd".parse().unwrap();
-        Piece { task, run: Some(RunId(1)), format: None, text: text.to_owned(), ended: false }
+        LogPart { task, run: Some(RunId(1)), format: None, text: text.to_owned(), ended: false }
     }
 
-    fn above(peek: &Peek) -> Vec<&str> {
+    fn above(peek: &LogView) -> Vec<&str> {
         let (above, _) = peek.around();
         above.map(|line| line.text.as_str()).collect()
     }
 
     #[test]
     fn the_end_is_followed_until_a_person_goes_up_and_then_the_text_stays() {
-        let mut peek = Peek::of("t_0123abcd".parse().unwrap(), String::new());
+        let mut peek = LogView::for_task("t_0123abcd".parse().unwrap(), String::new());
         peek.take(&piece("1\n2\n3\n4\nbeg"));
         assert_eq!(above(&peek), ["4", "3", "2", "1"]);
         peek.up(1);
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_worker_that_writes_without_end_is_kept_in_part() {
-        let mut peek = Peek::of("t_0123abcd".parse().unwrap(), String::new());
+        let mut peek = LogView::for_task("t_0123abcd".parse().unwrap(), String::new());
         peek.take(&piece(&"x\n".repeat(2 * KEPT)));
         peek.take(&piece(&"y".repeat(LINE_BYTES + 1)));
         peek.take(&piece("z"));

@@ -1,4 +1,4 @@
-//! Picture of a board: its tasks in sections, the live workers, and the daemon's state.
+//! Data that `top` displays: the tasks of a board in sections, the live workers, and the state of the daemon.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use base::terminal::Ink;
 use upkeep::diagnosis::why;
 use verbs::{WorkerLine, amounts, status_ink};
 
-/// Limit on the characters kept of a text, more than a part of the screen can show.
+/// Limit on the characters of a text, more than its part of the screen can show.
 const LONGEST: usize = 4000;
 
 /// Section of tasks, in display order.
@@ -47,19 +47,19 @@ impl Section {
     }
 }
 
-/// Kind of a task. Kinds that a person should see first come first.
+/// Kind of a task, in the order in which a person should see them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum TaskKind {
     Question,
     Approval,
-    /// A person has to review it.
+    /// A person has to review the work.
     Review,
     GaveUp,
     /// Blocked for another reason.
     Blocked,
     Triage,
     Running,
-    /// A profile reviews it, or its check runs.
+    /// A profile reviews the work, or its check runs.
     InReview,
     Ready,
     Scheduled,
@@ -67,62 +67,65 @@ pub(super) enum Kind {
     Done,
 }
 
-impl Kind {
-    fn of(task: &Task) -> Self {
+impl TaskKind {
+    fn from_task(task: &Task) -> Self {
         match task.status {
-            Status::Blocked => Kind::of_blocked(task),
-            Status::Triage => Kind::Triage,
-            Status::Review if task.waits_for_a_person() => Kind::Review,
-            Status::Review => Kind::InReview,
-            Status::Running => Kind::Running,
-            Status::Ready => Kind::Ready,
-            Status::Scheduled => Kind::Scheduled,
-            Status::Todo => Kind::Todo,
-            Status::Done | Status::Archived => Kind::Done,
+            Status::Blocked => TaskKind::of_blocked(task),
+            Status::Triage => TaskKind::Triage,
+            Status::Review if task.waits_for_a_person() => TaskKind::Review,
+            Status::Review => TaskKind::InReview,
+            Status::Running => TaskKind::Running,
+            Status::Ready => TaskKind::Ready,
+            Status::Scheduled => TaskKind::Scheduled,
+            Status::Todo => TaskKind::Todo,
+            Status::Done | Status::Archived => TaskKind::Done,
         }
     }
 
-    /// Returns the kind of a blocked task, by its reason. A plain reason is a question too, which `answer` accepts text
-    /// for.
+    /// Returns the kind of a blocked task, by its reason. A task that needs input and has a reason without choices counts as
+    /// a question too, since `answer` takes a text for it.
     fn of_blocked(task: &Task) -> Self {
         let asks_in_words = task.block_kind == Some(BlockKind::NeedsInput) && !task.is_cancelled();
         match task.why.as_ref().map(|why| why.code) {
-            Some(WaitingCode::Question) => Kind::Question,
-            Some(WaitingCode::Approval) => Kind::Approval,
-            Some(WaitingCode::GaveUp) => Kind::GaveUp,
-            Some(WaitingCode::Blocked) if asks_in_words => Kind::Question,
-            Some(_) | None => Kind::Blocked,
+            Some(WaitingCode::Question) => TaskKind::Question,
+            Some(WaitingCode::Approval) => TaskKind::Approval,
+            Some(WaitingCode::GaveUp) => TaskKind::GaveUp,
+            Some(WaitingCode::Blocked) if asks_in_words => TaskKind::Question,
+            Some(_) | None => TaskKind::Blocked,
         }
     }
 
     pub(super) fn section(self) -> Section {
         match self {
-            Kind::Question | Kind::Approval | Kind::Review | Kind::GaveUp | Kind::Blocked | Kind::Triage => {
-                Section::Person
-            }
-            Kind::Running => Section::Running,
-            Kind::InReview => Section::Review,
-            Kind::Ready => Section::Ready,
-            Kind::Scheduled => Section::Scheduled,
-            Kind::Todo => Section::Todo,
-            Kind::Done => Section::Done,
+            TaskKind::Question
+            | TaskKind::Approval
+            | TaskKind::Review
+            | TaskKind::GaveUp
+            | TaskKind::Blocked
+            | TaskKind::Triage => Section::Person,
+            TaskKind::Running => Section::Running,
+            TaskKind::InReview => Section::Review,
+            TaskKind::Ready => Section::Ready,
+            TaskKind::Scheduled => Section::Scheduled,
+            TaskKind::Todo => Section::Todo,
+            TaskKind::Done => Section::Done,
         }
     }
 
     fn word(self) -> &'static str {
         match self {
-            Kind::Question => "question",
-            Kind::Approval => "approval",
-            Kind::Review => "review",
-            Kind::GaveUp => "gave up",
-            Kind::Blocked => "blocked",
-            Kind::Triage => "triage",
-            Kind::Running => "running",
-            Kind::InReview => "in review",
-            Kind::Ready => "ready",
-            Kind::Scheduled => "scheduled",
-            Kind::Todo => "todo",
-            Kind::Done => "done",
+            TaskKind::Question => "question",
+            TaskKind::Approval => "approval",
+            TaskKind::Review => "review",
+            TaskKind::GaveUp => "gave up",
+            TaskKind::Blocked => "blocked",
+            TaskKind::Triage => "triage",
+            TaskKind::Running => "running",
+            TaskKind::InReview => "in review",
+            TaskKind::Ready => "ready",
+            TaskKind::Scheduled => "scheduled",
+            TaskKind::Todo => "todo",
+            TaskKind::Done => "done",
         }
     }
 }
@@ -137,57 +140,62 @@ pub(super) struct Load {
     pub(super) tokens: Option<u64>,
 }
 
-/// A task. Its texts are not yet made printable; only the view does that.
+/// Line of a task. Its texts are as they come from the board; the view makes them printable.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Row {
+pub(super) struct TaskRow {
     pub(super) id: TaskId,
-    pub(super) kind: Kind,
+    pub(super) kind: TaskKind,
     pub(super) word: &'static str,
     pub(super) ink: Ink,
-    pub(super) who: String,
+    pub(super) assignee: String,
     pub(super) tenant: Option<String>,
     pub(super) priority: i64,
     pub(super) title: String,
     /// Reason for waiting, question, or problem.
     pub(super) says: String,
-    /// Time in its present state; for a running task since its start.
+    /// Time in the present status; for a running task, the time since its start.
     pub(super) age: Duration,
     pub(super) load: Load,
     pub(super) question: Option<Question>,
-    /// Further facts, with names.
+    /// Further facts for the details of the task, each with its name.
     pub(super) details: Vec<(&'static str, String)>,
 }
 
-impl Row {
+impl TaskRow {
     /// Makes the row of a task, with its live worker.
-    pub(super) fn of(task: &Task, worker: Option<&WorkerLine>, cpu: Option<u64>, now: Timestamp) -> Self {
-        let kind = Kind::of(task);
-        let (word, ink) = match worker.filter(|_| kind == Kind::Running) {
+    pub(super) fn from_task(
+        task: &Task,
+        worker: Option<&WorkerLine>,
+        cpu: Option<u64>,
+        now: Timestamp,
+    ) -> Self {
+        let kind = TaskKind::from_task(task);
+        let (word, ink) = match worker.filter(|_| kind == TaskKind::Running) {
             Some(worker) => worker.state(),
             None => (kind.word(), status_ink(task.status)),
         };
-        let asked = task.question.as_ref().filter(|_| kind == Kind::Question);
+        let asked = task.question.as_ref().filter(|_| kind == TaskKind::Question);
         let says = asked
             .map(|question| question.text.clone())
             .or_else(|| worker.and_then(|worker| worker.run.note.clone().or(worker.last_note.clone())))
             .or_else(|| task.why.as_ref().map(why::line))
-            .or_else(|| task.result.clone().filter(|_| kind == Kind::Done));
+            .or_else(|| task.result.clone().filter(|_| kind == TaskKind::Done));
         let since = match kind {
-            Kind::Running => task.started_at,
-            Kind::Done => task.completed_at,
+            TaskKind::Running => task.started_at,
+            TaskKind::Done => task.completed_at,
             _ => None,
         };
         let spent = worker.and_then(|worker| worker.run.spent.as_ref());
-        let who = match kind {
-            Kind::InReview => task.reviewer.as_ref().or(task.assignee.as_ref()),
+        let assignee = match kind {
+            TaskKind::InReview => task.reviewer.as_ref().or(task.assignee.as_ref()),
             _ => task.assignee.as_ref(),
         };
-        Row {
+        TaskRow {
             id: task.id.clone(),
             kind,
             word,
             ink,
-            who: who.map_or_else(|| "-".to_owned(), ToString::to_string),
+            assignee: assignee.map_or_else(|| "-".to_owned(), ToString::to_string),
             tenant: task.tenant.as_ref().map(ToString::to_string),
             priority: task.priority,
             title: start_of(&task.title),
@@ -204,16 +212,16 @@ impl Row {
     }
 }
 
-impl Row {
-    /// Makes the row of a mission's question at a limit. The row stands for the mission's first task.
+impl TaskRow {
+    /// Makes the row of a question that a mission at a limit asks. The row stands for the first task of the mission.
     pub(super) fn of_mission(mission: &AskingMission, now: Timestamp) -> Self {
         let AskingMission { id, title, tenant, assignee, priority, question, since } = mission;
-        Row {
+        TaskRow {
             id: id.clone(),
-            kind: Kind::Question,
-            word: Kind::Question.word(),
+            kind: TaskKind::Question,
+            word: TaskKind::Question.word(),
             ink: status_ink(Status::Blocked),
-            who: assignee.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
+            assignee: assignee.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
             tenant: tenant.as_ref().map(ToString::to_string),
             priority: *priority,
             title: start_of(title),
@@ -226,13 +234,14 @@ impl Row {
     }
 }
 
-/// Returns the question of a task. For a task that is blocked with a reason only, that is the question.
-fn asked_of(task: &Task, kind: Kind) -> Option<Question> {
+/// Returns the question of a task; none if it asks none. For a task that is blocked with a reason alone, the reason is the
+/// question.
+fn asked_of(task: &Task, kind: TaskKind) -> Option<Question> {
     let in_words = || Question {
         text: task.block_reason.clone().unwrap_or_else(|| task.title.clone()),
         ..Question::default()
     };
-    (kind == Kind::Question).then(|| task.question.clone().unwrap_or_else(in_words))
+    (kind == TaskKind::Question).then(|| task.question.clone().unwrap_or_else(in_words))
 }
 
 fn details(task: &Task, worker: Option<&WorkerLine>) -> Vec<(&'static str, String)> {
@@ -256,20 +265,20 @@ fn details(task: &Task, worker: Option<&WorkerLine>) -> Vec<(&'static str, Strin
     found.into_iter().filter_map(|(name, text)| Some((name, start_of(&text?)))).collect()
 }
 
-/// Returns as much of a text as a screen could show.
+/// Returns the first [`LONGEST`] characters of a text.
 fn start_of(text: &str) -> String {
     text.chars().take(LONGEST).collect()
 }
 
-/// Tasks of a section that were read, and the number of all.
+/// Tasks of a section that were read, with the number of all its tasks.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Group {
+pub(super) struct TaskGroup {
     pub(super) section: Section,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<TaskRow>,
     pub(super) total: Total,
 }
 
-impl Group {
+impl TaskGroup {
     /// Returns the number of unread tasks; none if all were read.
     pub(super) fn left_out(&self) -> Option<Total> {
         let read = u64::try_from(self.rows.len()).unwrap_or(u64::MAX);
@@ -284,7 +293,7 @@ impl Group {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Total {
     Exactly(u64),
-    /// More than this number, because search results are not counted.
+    /// More than this number: the results of a search are not counted.
     MoreThan(u64),
 }
 
@@ -312,10 +321,11 @@ pub(super) struct DaemonFacts {
     pub(super) uptime: Duration,
     pub(super) taken: usize,
     pub(super) slots: usize,
-    /// Reason why nothing is started, during a pause.
+    /// Reason why nothing is started; none unless starts are paused.
     pub(super) paused: Option<String>,
 }
 
+/// Data of one read.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Picture {
     pub(super) board: String,
@@ -324,5 +334,5 @@ pub(super) struct Picture {
     /// Problems of the daemon.
     pub(super) troubles: Vec<String>,
     /// Sections with tasks, in order.
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<TaskGroup>,
 }

@@ -7,10 +7,10 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::Color;
 
-use super::message::{Act, Message, Order, Piece};
-use super::model::{Mode, Model};
-use super::picture::{DaemonFacts, Group, Kind, Load, Picture, Row, Total};
-use super::view::{self, Look};
+use super::message::{LogPart, TaskVerb, TopAction, TopMessage};
+use super::model::{ScreenMode, TopModel};
+use super::picture::{DaemonFacts, Load, Picture, TaskGroup, TaskKind, TaskRow, Total};
+use super::view::{self, ColourUse};
 use base::terminal::Ink;
 use base::terminal::full_screen::Key;
 
@@ -21,20 +21,20 @@ fn id(number: u32) -> TaskId {
     format!("t_{number:08x}").parse().unwrap()
 }
 
-pub(super) fn row(number: u32, kind: Kind, title: &str) -> Row {
+pub(super) fn row(number: u32, kind: TaskKind, title: &str) -> TaskRow {
     let word = match kind {
-        Kind::Question => "question",
-        Kind::Review => "review",
-        Kind::Running => "running",
-        Kind::Ready => "ready",
+        TaskKind::Question => "question",
+        TaskKind::Review => "review",
+        TaskKind::Running => "running",
+        TaskKind::Ready => "ready",
         _ => "done",
     };
-    Row {
+    TaskRow {
         id: id(number),
         kind,
         word,
         ink: Ink::Cyan,
-        who: "shell".to_owned(),
+        assignee: "shell".to_owned(),
         tenant: None,
         priority: 0,
         title: title.to_owned(),
@@ -46,33 +46,33 @@ pub(super) fn row(number: u32, kind: Kind, title: &str) -> Row {
     }
 }
 
-fn question() -> Row {
+fn question() -> TaskRow {
     let question = Question {
         text: "Which database should hold the figures?".to_owned(),
         choices: vec!["PostgreSQL".to_owned(), "SQLite".to_owned()],
         free_text: true,
         ..Question::default()
     };
-    Row {
+    TaskRow {
         says: question.text.clone(),
         question: Some(question),
-        who: "critic".to_owned(),
-        ..row(1, Kind::Question, "Store the figures of May")
+        assignee: "critic".to_owned(),
+        ..row(1, TaskKind::Question, "Store the figures of May")
     }
 }
 
-pub(super) fn group(rows: Vec<Row>, total: Total) -> Group {
-    Group { section: rows[0].kind.section(), rows, total }
+pub(super) fn group(rows: Vec<TaskRow>, total: Total) -> TaskGroup {
+    TaskGroup { section: rows[0].kind.section(), rows, total }
 }
 
 pub(super) fn picture() -> Picture {
     let load = Load { cpu: Some(98), memory_bytes: Some(340 << 20), tokens: Some(12_345) };
-    let running = Row { load, ..row(3, Kind::Running, "Port the parser to the new grammar") };
-    let idle = Row { tenant: Some("acme".to_owned()), ..row(4, Kind::Running, "Wait for the build") };
-    let ready = Row {
+    let running = TaskRow { load, ..row(3, TaskKind::Running, "Port the parser to the new grammar") };
+    let idle = TaskRow { tenant: Some("acme".to_owned()), ..row(4, TaskKind::Running, "Wait for the build") };
+    let ready = TaskRow {
         says: "waits for a slot: 2 of 2 are taken".to_owned(),
         priority: 5,
-        ..row(5, Kind::Ready, "Read the logs of the night")
+        ..row(5, TaskKind::Ready, "Read the logs of the night")
     };
     Picture {
         board: "default".to_owned(),
@@ -85,52 +85,52 @@ pub(super) fn picture() -> Picture {
         }),
         troubles: Vec::new(),
         groups: vec![
-            group(vec![question(), row(2, Kind::Review, "Draft the release notes")], Total::Exactly(2)),
+            group(vec![question(), row(2, TaskKind::Review, "Draft the release notes")], Total::Exactly(2)),
             group(vec![running, idle], Total::Exactly(2)),
             group(vec![ready], Total::Exactly(9950)),
-            group(vec![row(6, Kind::Done, "Tidy the attic")], Total::Exactly(1)),
+            group(vec![row(6, TaskKind::Done, "Tidy the attic")], Total::Exactly(1)),
         ],
     }
 }
 
-pub(super) fn model() -> Model {
-    let mut model = Model::default();
-    model.update(Message::Picture(Box::new(picture())));
+pub(super) fn model() -> TopModel {
+    let mut model = TopModel::default();
+    model.update(TopMessage::Picture(Box::new(picture())));
     model
 }
 
-fn screen(model: &Model, look: Look, width: u16, height: u16) -> TestBackend {
+fn screen(model: &TopModel, look: ColourUse, width: u16, height: u16) -> TestBackend {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| view::draw(model, look, frame.area(), frame.buffer_mut())).unwrap();
     terminal.backend().clone()
 }
 
 /// Returns the lines of a screen, without trailing spaces.
-pub(super) fn text(model: &Model, width: u16, height: u16) -> String {
-    let screen = screen(model, Look::Plain, width, height).to_string();
+pub(super) fn text(model: &TopModel, width: u16, height: u16) -> String {
+    let screen = screen(model, ColourUse::Plain, width, height).to_string();
     let lines = screen.lines().map(|line| line.trim_matches('"').trim_end());
     lines.collect::<Vec<_>>().join("\n")
 }
 
-pub(super) fn press(model: &mut Model, keys: &str) -> Vec<Order> {
+pub(super) fn press(model: &mut TopModel, keys: &str) -> Vec<TopAction> {
     let keys = keys.chars().map(|key| match key {
         '\n' => Key::Enter,
         '\x1b' => Key::Escape,
         other => Key::Char(other),
     });
-    keys.flat_map(|key| model.update(Message::Key(key))).collect()
+    keys.flat_map(|key| model.update(TopMessage::Key(key))).collect()
 }
 
-fn logged(text: &str) -> Message {
+fn logged(text: &str) -> TopMessage {
     let (task, run) = (id(3), Some(RunId(7)));
-    Message::Logged(Piece { task, run, format: None, text: text.to_owned(), ended: false })
+    TopMessage::Logged(LogPart { task, run, format: None, text: text.to_owned(), ended: false })
 }
 
 /// Returns a model in each mode, with hostile text in place of all text of others.
-fn every_mode() -> Vec<Model> {
+fn every_mode() -> Vec<TopModel> {
     let mut hostile = picture();
     for row in hostile.groups.iter_mut().flat_map(|group| &mut group.rows) {
-        (row.title, row.says, row.who) = (HOSTILE.to_owned(), HOSTILE.to_owned(), HOSTILE.to_owned());
+        (row.title, row.says, row.assignee) = (HOSTILE.to_owned(), HOSTILE.to_owned(), HOSTILE.to_owned());
         row.tenant = Some(HOSTILE.to_owned());
         row.details = vec![("body", HOSTILE.to_owned())];
         if let Some(question) = &mut row.question {
@@ -139,24 +139,24 @@ fn every_mode() -> Vec<Model> {
     }
     hostile.troubles = vec![HOSTILE.to_owned()];
     let with = |keys: &str| {
-        let mut model = Model::default();
-        model.update(Message::Picture(Box::new(hostile.clone())));
+        let mut model = TopModel::default();
+        model.update(TopMessage::Picture(Box::new(hostile.clone())));
         press(&mut model, keys);
         model
     };
     let mut all = ["", "?", "a", "a2x", "t", "/x", "c", "jA", "jAc"].map(with).to_vec();
     let mut approving = with("jA");
-    approving.update(Message::Facts { task: id(2), facts: vec![HOSTILE.to_owned()] });
+    approving.update(TopMessage::Facts { task: id(2), facts: vec![HOSTILE.to_owned()] });
     let mut peeking = with("jj\n");
     peeking.update(logged(HOSTILE));
     peeking.update(logged(&format!("{HOSTILE}\n")));
     let mut lost = with("");
-    lost.update(Message::Lost(HOSTILE.to_owned()));
+    lost.update(TopMessage::Lost(HOSTILE.to_owned()));
     let mut refused = with("");
-    refused.update(Message::Acted(Err(HOSTILE.to_owned())));
+    refused.update(TopMessage::Acted(Err(HOSTILE.to_owned())));
     let mut done = with("");
-    done.update(Message::Acted(Ok(HOSTILE.to_owned())));
-    all.extend([approving, peeking, lost, refused, done, Model::default()]);
+    done.update(TopMessage::Acted(Ok(HOSTILE.to_owned())));
+    all.extend([approving, peeking, lost, refused, done, TopModel::default()]);
     all
 }
 
@@ -257,15 +257,15 @@ fn a_question_is_shown_with_its_choices_and_answered_by_a_number_in_words() {
 
      1-9 Enter choose  j k move  Esc leave
     ");
-    let answer = Order::Act(Act::Answer { task: id(1), answer: "SQLite".to_owned() });
+    let answer = TopAction::Act(TaskVerb::Answer { task: id(1), answer: "SQLite".to_owned() });
     assert_eq!(press(&mut model, "2"), [answer]);
-    assert_eq!(model.mode, Mode::Browse);
+    assert_eq!(model.mode, ScreenMode::Browse);
 }
 
 #[test]
 fn a_question_is_answered_by_the_mark_or_in_other_words_and_can_be_left() {
     let answered = |keys: &str| press(&mut model(), keys);
-    let answer = |text: &str| Order::Act(Act::Answer { task: id(1), answer: text.to_owned() });
+    let answer = |text: &str| TopAction::Act(TaskVerb::Answer { task: id(1), answer: text.to_owned() });
     assert_eq!(answered("a\n"), [answer("PostgreSQL")]);
     assert_eq!(answered("aj\n"), [answer("SQLite")]);
     assert_eq!(answered("ak\na file\n"), [answer("a file")]);
@@ -279,32 +279,36 @@ fn a_question_is_answered_by_the_mark_or_in_other_words_and_can_be_left() {
 #[test]
 fn work_is_approved_or_sent_back_and_only_what_waits_for_it() {
     let done = |keys: &str| press(&mut model(), keys);
-    let changes = Act::RequestChanges { task: id(2), reason: "no tests".to_owned() };
-    assert_eq!(done("jAy"), [Order::Find(id(2)), Order::Act(Act::Approve { task: id(2) })]);
-    assert_eq!(done("jAcno tests\n"), [Order::Find(id(2)), Order::Act(changes)]);
-    assert_eq!(done("jAc\n"), [Order::Find(id(2))], "without a reason");
-    assert_eq!(done("jA\n"), [Order::Find(id(2))], "Enter decides nothing");
+    let changes = TaskVerb::RequestChanges { task: id(2), reason: "no tests".to_owned() };
+    assert_eq!(done("jAy"), [TopAction::Find(id(2)), TopAction::Act(TaskVerb::Approve { task: id(2) })]);
+    assert_eq!(done("jAcno tests\n"), [TopAction::Find(id(2)), TopAction::Act(changes)]);
+    assert_eq!(done("jAc\n"), [TopAction::Find(id(2))], "without a reason");
+    assert_eq!(done("jA\n"), [TopAction::Find(id(2))], "Enter decides nothing");
     assert_eq!(done("A"), [], "a question waits for no approval");
 }
 
 #[test]
 fn a_task_is_cancelled_only_after_a_yes() {
     let done = |keys: &str| press(&mut model(), keys);
-    assert_eq!(done("jjcy"), [Order::Act(Act::Cancel { task: id(3) })]);
+    assert_eq!(done("jjcy"), [TopAction::Act(TaskVerb::Cancel { task: id(3) })]);
     for left in ["jjc", "jjcn", "jjc\n", "jjc\x1b", "jjcx"] {
         assert_eq!(done(left), [], "{left:?}");
     }
     let mut moved = model();
     press(&mut moved, "jjc");
-    moved.update(Message::Picture(Box::new(Picture { groups: Vec::new(), ..picture() })));
-    assert_eq!(press(&mut moved, "y"), [Order::Act(Act::Cancel { task: id(3) })], "the task that was named");
+    moved.update(TopMessage::Picture(Box::new(Picture { groups: Vec::new(), ..picture() })));
+    assert_eq!(
+        press(&mut moved, "y"),
+        [TopAction::Act(TaskVerb::Cancel { task: id(3) })],
+        "the task that was named"
+    );
 }
 
 #[test]
 fn tasks_are_retried_and_get_another_priority() {
     let mut model = model();
-    assert_eq!(press(&mut model, "jr"), [Order::Act(Act::Retry { task: id(2) })]);
-    let priority = |priority| Order::Act(Act::Prioritize { task: id(5), priority });
+    assert_eq!(press(&mut model, "jr"), [TopAction::Act(TaskVerb::Retry { task: id(2) })]);
+    let priority = |priority| TopAction::Act(TaskVerb::Prioritize { task: id(5), priority });
     press(&mut model, "jjj");
     assert_eq!(press(&mut model, "+"), [priority(6)]);
     assert_eq!(press(&mut model, "-"), [priority(4)]);
@@ -313,8 +317,8 @@ fn tasks_are_retried_and_get_another_priority() {
 #[test]
 fn the_list_is_narrowed_by_tenant_and_text_and_widened_by_escape() {
     let mut model = model();
-    let asked = |orders: Vec<Order>| match orders.as_slice() {
-        [Order::Read(query)] => (query.tenant.as_ref().map(ToString::to_string), query.search.clone()),
+    let asked = |orders: Vec<TopAction>| match orders.as_slice() {
+        [TopAction::Read(query)] => (query.tenant.as_ref().map(ToString::to_string), query.search.clone()),
         other => panic!("{other:?}"),
     };
     let some = |text: &str| Some(text.to_owned());
@@ -331,12 +335,12 @@ fn the_list_is_narrowed_by_tenant_and_text_and_widened_by_escape() {
 #[test]
 fn pasted_text_is_no_command() {
     let mut model = model();
-    let paste = |model: &mut Model, text: &str| model.update(Message::Pasted(text.to_owned()));
+    let paste = |model: &mut TopModel, text: &str| model.update(TopMessage::Pasted(text.to_owned()));
     assert_eq!(paste(&mut model, "jjcy\nq"), []);
     press(&mut model, "a3");
     paste(&mut model, "a\nfile\t2");
-    let answer = Act::Answer { task: id(1), answer: "a file 2".to_owned() };
-    assert_eq!(press(&mut model, "\n"), [Order::Act(answer)]);
+    let answer = TaskVerb::Answer { task: id(1), answer: "a file 2".to_owned() };
+    assert_eq!(press(&mut model, "\n"), [TopAction::Act(answer)]);
 }
 
 #[test]
@@ -344,14 +348,14 @@ fn the_mark_stays_on_its_task_and_where_it_was_when_that_is_gone() {
     let mut model = model();
     press(&mut model, "jj");
     let mut next = picture();
-    next.groups[1].rows.insert(0, row(9, Kind::Running, "new"));
-    model.update(Message::Picture(Box::new(next.clone())));
+    next.groups[1].rows.insert(0, row(9, TaskKind::Running, "new"));
+    model.update(TopMessage::Picture(Box::new(next.clone())));
     assert_eq!(model.row().map(|row| row.id.clone()), Some(id(3)));
     next.groups[1].rows.remove(1);
-    model.update(Message::Picture(Box::new(next.clone())));
+    model.update(TopMessage::Picture(Box::new(next.clone())));
     assert_eq!(model.row().map(|row| row.id.clone()), Some(id(4)), "what has come to its place");
     next.groups.clear();
-    model.update(Message::Picture(Box::new(next)));
+    model.update(TopMessage::Picture(Box::new(next)));
     assert_eq!(model.row(), None);
     assert_eq!(press(&mut model, "acrA+\nj"), []);
 }
@@ -360,8 +364,8 @@ fn the_mark_stays_on_its_task_and_where_it_was_when_that_is_gone() {
 fn only_pages_are_read_and_another_one_near_the_end() {
     let mut model = model();
     let mut next = picture();
-    next.groups[2].rows = (100..150).map(|number| row(number, Kind::Ready, "one of many")).collect();
-    model.update(Message::Picture(Box::new(next)));
+    next.groups[2].rows = (100..150).map(|number| row(number, TaskKind::Ready, "one of many")).collect();
+    model.update(TopMessage::Picture(Box::new(next)));
     assert!(text(&model, 80, 80).contains("… and 9900 more"));
     press(&mut model, "jjjj");
     let mut asked = 0;
@@ -372,30 +376,30 @@ fn only_pages_are_read_and_another_one_near_the_end() {
             press(&mut model, "j");
         }
     }
-    let section = Kind::Ready.section();
+    let section = TaskKind::Ready.section();
     assert_eq!(model.query.limit(section), 500, "{asked} pages");
 }
 
 #[test]
 fn what_was_read_last_stays_while_the_connection_is_lost() {
     let mut model = model();
-    model.update(Message::Lost("no daemon answers".to_owned()));
+    model.update(TopMessage::Lost("no daemon answers".to_owned()));
     let lost = text(&model, 120, 19);
     assert!(lost.contains("connection lost, trying again"), "{lost}");
     assert!(lost.contains("Store the figures of May"), "{lost}");
-    model.update(Message::Picture(Box::new(picture())));
+    model.update(TopMessage::Picture(Box::new(picture())));
     assert!(!text(&model, 80, 19).contains("connection lost"));
     let offline = Picture { daemon: None, ..picture() };
-    model.update(Message::Picture(Box::new(offline)));
+    model.update(TopMessage::Picture(Box::new(offline)));
     assert!(text(&model, 80, 19).contains("no daemon is running"));
 }
 
 #[test]
 fn the_log_of_a_task_fills_the_screen_and_is_followed() {
     let mut model = model();
-    assert_eq!(press(&mut model, "jj\n"), [Order::Follow(id(3))]);
+    assert_eq!(press(&mut model, "jj\n"), [TopAction::Follow(id(3))]);
     model.update(logged("compiling\nlinking\nall tests pass, and this line is longer than eighty columns, so it goes on below\n"));
-    model.update(Message::Logged(Piece {
+    model.update(TopMessage::Logged(LogPart {
         task: id(4),
         run: Some(RunId(8)),
         format: None,
@@ -418,8 +422,8 @@ fn the_log_of_a_task_fills_the_screen_and_is_followed() {
     ");
     press(&mut model, "kk");
     assert!(text(&model, 80, 12).contains("2 lines below"));
-    assert_eq!(press(&mut model, "q"), [Order::Unfollow]);
-    assert_eq!(model.mode, Mode::Browse);
+    assert_eq!(press(&mut model, "q"), [TopAction::Unfollow]);
+    assert_eq!(model.mode, ScreenMode::Browse);
 }
 
 #[test]
@@ -453,14 +457,14 @@ fn the_help_names_the_keys() {
      any key back
     ");
     press(&mut model, "x");
-    assert_eq!(model.mode, Mode::Browse);
+    assert_eq!(model.mode, ScreenMode::Browse);
 }
 
 #[test]
 fn nothing_of_others_drives_a_terminal() {
     for model in every_mode() {
         for (width, height) in [(80, 24), (200, 50)] {
-            let screen = screen(&model, Look::Coloured, width, height);
+            let screen = screen(&model, ColourUse::Coloured, width, height);
             for cell in screen.buffer().content() {
                 assert_eq!(base::terminal::printable(cell.symbol()), cell.symbol(), "{:?}", model.mode);
             }
@@ -471,7 +475,7 @@ fn nothing_of_others_drives_a_terminal() {
 #[test]
 fn no_colour_means_none() {
     for model in every_mode() {
-        let screen = screen(&model, Look::Plain, 200, 50);
+        let screen = screen(&model, ColourUse::Plain, 200, 50);
         for cell in screen.buffer().content() {
             assert_eq!((cell.fg, cell.bg), (Color::Reset, Color::Reset), "{:?}", model.mode);
         }
@@ -483,7 +487,7 @@ fn a_terminal_of_any_size_is_drawn_on() {
     for model in every_mode() {
         for width in (0..24).chain([79, 149, 150]) {
             for height in 0..10 {
-                screen(&model, Look::Coloured, width, height);
+                screen(&model, ColourUse::Coloured, width, height);
             }
         }
     }
@@ -491,10 +495,10 @@ fn a_terminal_of_any_size_is_drawn_on() {
 
 #[test]
 fn no_tasks_are_said_to_be_none() {
-    let mut model = Model::default();
-    model.update(Message::Picture(Box::new(Picture { groups: Vec::new(), ..picture() })));
+    let mut model = TopModel::default();
+    model.update(TopMessage::Picture(Box::new(Picture { groups: Vec::new(), ..picture() })));
     assert!(text(&model, 100, 10).contains("No tasks. Create one with: supervisor create"));
     press(&mut model, "/x\n");
-    model.update(Message::Picture(Box::new(Picture { groups: Vec::new(), ..picture() })));
+    model.update(TopMessage::Picture(Box::new(Picture { groups: Vec::new(), ..picture() })));
     assert!(text(&model, 100, 10).contains("No task matches; Esc shows all."));
 }

@@ -1,35 +1,35 @@
 //! Updates of the model by messages.
 
-use super::message::{Message, Order};
-use super::model::{Mode, Model, Notice};
+use super::message::{TopAction, TopMessage};
+use super::model::{ScreenMode, ScreenNotice, TopModel};
 
-impl Model {
+impl TopModel {
     /// Handles a message, and returns the resulting orders.
-    pub(super) fn update(&mut self, message: Message) -> Vec<Order> {
+    pub(super) fn update(&mut self, message: TopMessage) -> Vec<TopAction> {
         match message {
-            Message::Key(key) => return self.press(key),
-            Message::Pasted(text) => self.paste(&text),
-            Message::Resized => {}
-            Message::Picture(picture) => self.look_at(*picture),
-            Message::Lost(why) => self.lost = Some(why),
-            Message::Logged(piece) => {
-                if let Mode::Peek(peek) = &mut self.mode
+            TopMessage::Key(key) => return self.press(key),
+            TopMessage::Pasted(text) => self.paste(&text),
+            TopMessage::Resized => {}
+            TopMessage::Picture(picture) => self.look_at(*picture),
+            TopMessage::Lost(why) => self.lost = Some(why),
+            TopMessage::Logged(piece) => {
+                if let ScreenMode::Peek(peek) = &mut self.mode
                     && peek.task == piece.task
                 {
                     peek.take(&piece);
                 }
             }
-            Message::Facts { task, facts } => {
-                if let Mode::Approve(approving) = &mut self.mode
+            TopMessage::Facts { task, facts } => {
+                if let ScreenMode::Approve(approving) = &mut self.mode
                     && approving.target.task == task
                 {
                     approving.facts = facts;
                 }
             }
-            Message::Acted(Ok(done)) => self.say(Notice::Done(done)),
-            Message::Acted(Err(why)) => self.say(Notice::Refused(why)),
-            Message::Time(now) => self.pass_to(now),
-            Message::Gone => return vec![Order::Quit],
+            TopMessage::Acted(Ok(done)) => self.say(ScreenNotice::Done(done)),
+            TopMessage::Acted(Err(why)) => self.say(ScreenNotice::Refused(why)),
+            TopMessage::Time(now) => self.pass_to(now),
+            TopMessage::Gone => return vec![TopAction::Quit],
         }
         Vec::new()
     }

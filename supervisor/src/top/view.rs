@@ -10,9 +10,9 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
 use ratatui::widgets::Widget as _;
 
-pub(super) use self::piece::Look;
+pub(super) use self::piece::ColourUse;
 use self::piece::{Pieces, shown};
-use super::model::{Mode, Model, Notice, Prompt, Purpose};
+use super::model::{InputLine, Purpose, ScreenMode, ScreenNotice, TopModel};
 use super::picture::{Picture, Section, Total};
 use base::terminal::{Ink, cut, wrap};
 
@@ -23,7 +23,7 @@ const LINES: usize = 3;
 const LOST: &str = " connection lost, trying again ";
 
 /// Draws the whole screen.
-pub(super) fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
+pub(super) fn draw(model: &TopModel, look: ColourUse, area: Rect, buffer: &mut Buffer) {
     let banner = banner(model, look, usize::from(area.width));
     let rows = [
         Constraint::Length(2),
@@ -40,7 +40,7 @@ pub(super) fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
         line.render(row, buffer);
     }
     match &model.mode {
-        Mode::Peek(peek) => text::peek(peek, look, body, buffer),
+        ScreenMode::Peek(peek) => text::peek(peek, look, body, buffer),
         _ if area.width >= WIDE => {
             let halves = [Constraint::Fill(3), Constraint::Fill(2)];
             let [left, right] = Layout::horizontal(halves).areas(body);
@@ -49,22 +49,22 @@ pub(super) fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
         }
         _ => list::draw(model, look, body, buffer),
     }
-    said(model, look).render(notice, buffer);
+    notice_line(model, look).render(notice, buffer);
     offered(model, look).render(keys, buffer);
     match &model.mode {
-        Mode::Browse | Mode::Peek(_) => {}
-        Mode::Prompt(prompt) => panels::prompt(prompt, look, body, buffer),
-        Mode::Help => panels::help(look, body, buffer),
-        Mode::Answer(answering) => panels::answer(answering, look, body, buffer),
-        Mode::Approve(approving) => panels::approve(approving, look, body, buffer),
-        Mode::Cancel(target) => panels::cancel(target, look, body, buffer),
+        ScreenMode::Browse | ScreenMode::Peek(_) => {}
+        ScreenMode::Prompt(prompt) => panels::prompt(prompt, look, body, buffer),
+        ScreenMode::Help => panels::help(look, body, buffer),
+        ScreenMode::Answer(answering) => panels::answer(answering, look, body, buffer),
+        ScreenMode::Approve(approving) => panels::approve(approving, look, body, buffer),
+        ScreenMode::Cancel(target) => panels::cancel(target, look, body, buffer),
     }
 }
 
 /// Returns the two top lines: the daemon and the board, and the numbers of tasks.
-fn heads(model: &Model, look: Look) -> [Line<'static>; 2] {
+fn heads(model: &TopModel, look: ColourUse) -> [Line<'static>; 2] {
     let Some(picture) = &model.picture else { return [Line::default(), Line::default()] };
-    let mut head = Pieces::of(look);
+    let mut head = Pieces::with_colours(look);
     if let Some(daemon) = &picture.daemon {
         let is_well = picture.troubles.is_empty() && model.lost.is_none();
         head.ink(if is_well { Ink::Green } else { Ink::Yellow }, "● ");
@@ -86,8 +86,8 @@ fn heads(model: &Model, look: Look) -> [Line<'static>; 2] {
     [head.line(), counts(picture, look)]
 }
 
-fn counts(picture: &Picture, look: Look) -> Line<'static> {
-    let mut line = Pieces::of(look);
+fn counts(picture: &Picture, look: ColourUse) -> Line<'static> {
+    let mut line = Pieces::with_colours(look);
     line.plain("  ");
     for (index, group) in picture.groups.iter().enumerate() {
         if index > 0 {
@@ -119,8 +119,8 @@ fn number(total: Total) -> String {
 
 /// Returns the lines about problems and about a pause, if any. Each text may continue on further lines, at most
 /// `LINES`.
-fn banner(model: &Model, look: Look, width: usize) -> Vec<Line<'static>> {
-    let mut line = Pieces::of(look);
+fn banner(model: &TopModel, look: ColourUse, width: usize) -> Vec<Line<'static>> {
+    let mut line = Pieces::with_colours(look);
     if let Some(why) = &model.lost {
         line.alarm(LOST);
         return below(line, LOST.len(), &format!(" {why}"), look, width);
@@ -134,7 +134,7 @@ fn banner(model: &Model, look: Look, width: usize) -> Vec<Line<'static>> {
     let troubles = (!picture.troubles.is_empty()).then(|| ("degraded", picture.troubles.join("; ")));
     let paused = daemon.paused.clone().map(|why| ("paused", why));
     let labelled = |(label, text): (&str, String)| {
-        let mut line = Pieces::of(look);
+        let mut line = Pieces::with_colours(look);
         line.plain("  ");
         line.ink(Ink::Red, label);
         line.plain(": ");
@@ -144,7 +144,7 @@ fn banner(model: &Model, look: Look, width: usize) -> Vec<Line<'static>> {
 }
 
 /// Appends a text to a line of `taken` characters; further lines are indented below it.
-fn below(mut first: Pieces, taken: usize, text: &str, look: Look, width: usize) -> Vec<Line<'static>> {
+fn below(mut first: Pieces, taken: usize, text: &str, look: ColourUse, width: usize) -> Vec<Line<'static>> {
     let room = width.saturating_sub(taken).max(20);
     let mut parts = wrap(&shown(text), room);
     if parts.len() > LINES {
@@ -154,7 +154,7 @@ fn below(mut first: Pieces, taken: usize, text: &str, look: Look, width: usize) 
     let mut parts = parts.into_iter();
     first.plain(&parts.next().unwrap_or_default());
     let rest = parts.map(|part| {
-        let mut line = Pieces::of(look);
+        let mut line = Pieces::with_colours(look);
         line.plain(&format!("{:taken$}{part}", ""));
         line.line()
     });
@@ -162,11 +162,11 @@ fn below(mut first: Pieces, taken: usize, text: &str, look: Look, width: usize) 
 }
 
 /// Returns the line of the last notice.
-fn said(model: &Model, look: Look) -> Line<'static> {
-    let mut line = Pieces::of(look);
+fn notice_line(model: &TopModel, look: ColourUse) -> Line<'static> {
+    let mut line = Pieces::with_colours(look);
     match model.notice() {
-        Some(Notice::Done(text)) => line.ink(Ink::Green, &format!(" {text}")),
-        Some(Notice::Refused(text)) => {
+        Some(ScreenNotice::Done(text)) => line.ink(Ink::Green, &format!(" {text}")),
+        Some(ScreenNotice::Refused(text)) => {
             line.ink(Ink::Red, " refused:");
             line.plain(&format!(" {text}"));
         }
@@ -176,22 +176,22 @@ fn said(model: &Model, look: Look) -> Line<'static> {
 }
 
 /// Returns the line of the keys that apply now.
-fn offered(model: &Model, look: Look) -> Line<'static> {
+fn offered(model: &TopModel, look: ColourUse) -> Line<'static> {
     let offers = match &model.mode {
-        Mode::Browse => model.offers(),
-        Mode::Help => vec![("any key", "back")],
-        Mode::Peek(_) => {
+        ScreenMode::Browse => model.offers(),
+        ScreenMode::Help => vec![("any key", "back")],
+        ScreenMode::Peek(_) => {
             vec![("j k", "line"), ("PgUp PgDn", "page"), ("g", "start"), ("G", "follow"), ("q", "back")]
         }
-        Mode::Answer(_) => vec![("1-9 Enter", "choose"), ("j k", "move"), ("Esc", "leave")],
-        Mode::Approve(_) => vec![("Esc", "leave")],
-        Mode::Cancel(_) => vec![("y", "cancel it"), ("n", "leave it")],
-        Mode::Prompt(Prompt { purpose: Purpose::Search | Purpose::Tenant, .. }) => {
+        ScreenMode::Answer(_) => vec![("1-9 Enter", "choose"), ("j k", "move"), ("Esc", "leave")],
+        ScreenMode::Approve(_) => vec![("Esc", "leave")],
+        ScreenMode::Cancel(_) => vec![("y", "cancel it"), ("n", "leave it")],
+        ScreenMode::Prompt(InputLine { purpose: Purpose::Search | Purpose::Tenant, .. }) => {
             vec![("Enter", "show"), ("Ctrl-U", "clear"), ("Esc", "leave")]
         }
-        Mode::Prompt(_) => vec![("Enter", "send"), ("Ctrl-U", "clear"), ("Esc", "leave")],
+        ScreenMode::Prompt(_) => vec![("Enter", "send"), ("Ctrl-U", "clear"), ("Esc", "leave")],
     };
-    let mut line = Pieces::of(look);
+    let mut line = Pieces::with_colours(look);
     for (key, meaning) in offers {
         line.plain(" ");
         line.ink(Ink::Bold, key);
@@ -205,7 +205,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::top::message::Message;
+    use crate::top::message::TopMessage;
     use crate::top::picture::DaemonFacts;
 
     fn banner_of(troubles: &[&str], paused: Option<&str>) -> Vec<String> {
@@ -221,9 +221,9 @@ mod tests {
             troubles: troubles.iter().map(|text| (*text).to_owned()).collect(),
             groups: Vec::new(),
         };
-        let mut model = Model::default();
-        model.update(Message::Picture(Box::new(picture)));
-        banner(&model, Look::Plain, 46).iter().map(ToString::to_string).collect()
+        let mut model = TopModel::default();
+        model.update(TopMessage::Picture(Box::new(picture)));
+        banner(&model, ColourUse::Plain, 46).iter().map(ToString::to_string).collect()
     }
 
     #[test]

@@ -4,7 +4,7 @@ use kernel::{Task, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::texts;
+use super::parse;
 use api::command::Command;
 use api::{Call, Verb, verb};
 use base::failure::Failure;
@@ -37,30 +37,30 @@ pub struct Answer {
 
 /// The reply: the answer in words, and the task.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Answered {
+pub struct AnswerReply {
     #[serde(flatten)]
     pub task: Task,
     pub answer: String,
 }
 
 impl Verb for Answer {
-    verb! { "answer": Operator, Write, members => Answered }
+    verb! { "answer": Operator, Write, members => AnswerReply }
 
-    async fn run(self, call: Call) -> Result<Answered, Failure> {
-        let id = texts::named(self.task_id)?;
+    async fn run(self, call: Call) -> Result<AnswerReply, Failure> {
+        let id = parse::named(self.task_id)?;
         let answer = self.reply.ok_or_else(|| {
             Failure::usage("no answer is given").hint(format!("supervisor answer {id} '<answer>'"))
         })?;
         call.write(move |board, actor| {
             let answered = board.answer(&id, &answer, actor)?;
-            Ok(Answered { task: answered.task, answer: answered.answer })
+            Ok(AnswerReply { task: answered.task, answer: answered.answer })
         })
         .await
     }
 }
 
 impl Command for Answer {
-    fn show(reply: &Answered, screen: &mut Screen) {
+    fn show(reply: &AnswerReply, screen: &mut Screen) {
         let task = &reply.task;
         screen.line(format!("Answered {} ({}): {}", task.id, task.status, printable(&reply.answer)));
     }

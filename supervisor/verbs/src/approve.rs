@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, outcome, shown};
-use super::texts;
+use super::parse;
 use api::command::Command;
 use api::{Call, Verb, not_for_members, verb};
 use base::failure::Failure;
@@ -87,7 +87,7 @@ impl Verb for Approve {
 impl Command for Approve {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
         let words = std::mem::take(&mut self.words);
-        let (task, comment) = texts::task_and_text(words, !self.ids.is_empty(), here)?;
+        let (task, comment) = parse::task_and_text(words, !self.ids.is_empty(), here)?;
         (self.task_id, self.comment) = (task.or(self.task_id.take()), comment.or(self.comment.take()));
         Ok(())
     }

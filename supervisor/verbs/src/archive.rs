@@ -5,22 +5,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Detach, Digest, Extent, Sweep, TaskId};
+use kernel::{Detach, Digest, Sweep, SweepScope, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use workspace::Loss;
 
-use super::bulk::{Bulk, One, outcome};
-use super::matching::{FLAGS, Matching, on_tasks};
+use super::bulk::{Bulk, TaskResult, outcome};
+use super::selection::{FLAGS, Matching, on_tasks};
 use api::command::Command;
 use api::{Call, Verb, blocking, verb};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::paths::Root;
 use base::terminal::Screen;
-use daemon::gc::{self, Fate, Owner, Scratch};
+use daemon::gc::{self, CollectResult, Owner, Scratch};
 
-/// The flags that select tasks by something other than a list of ids.
+/// Flags that select tasks without a list of ids as arguments.
 const OTHERWISE: [&str; 7] = ["rm", "status", "assignee", "tenant", "search", "since", "failed"];
 
 /// Archive tasks, or delete archived ones
@@ -80,8 +80,8 @@ impl Verb for Archive {
             let bulk = call.write(move |board, actor| archive(board, actor, ids, detach)).await?;
             return clear(&call, bulk).await;
         }
-        // The tasks are archived first, in a write of its own: that ends their workers, so the tasks to delete have
-        // none.
+        // The tasks beside `--rm` are archived first, in a transaction of their own: this ends their workers, so that the
+        // tasks to delete have none.
         let archived = match self.task_ids {
             ids if ids.is_empty() => Vec::new(),
             ids => {
@@ -100,7 +100,7 @@ impl Verb for Archive {
         let mut bulk = call
             .write(move |board, actor| {
                 let deleted = Bulk::each(board, ids, |board, id| {
-                    if let Some(Fate::Stuck(why)) = kept.get(id) {
+                    if let Some(CollectResult::Stuck(why)) = kept.get(id) {
                         return Err(kernel::Error::Conflict {
                             message: format!("the workspace of {id} cannot be removed: {why}"),
                             hint: Some("nothing was deleted; fix that and try again".to_owned()),
@@ -108,7 +108,7 @@ impl Verb for Archive {
                     }
                     board.delete(id, actor)?;
                     let note = match kept.get(id) {
-                        Some(Fate::Foreign(why)) => {
+                        Some(CollectResult::Foreign(why)) => {
                             Some(format!("what is in place of its workspace is kept: {why}"))
                         }
                         _ => None,
@@ -121,13 +121,13 @@ impl Verb for Archive {
         let archived = count;
         let mut deleted = Vec::new();
         for one in bulk.results.iter_mut().skip(archived).filter(|one| one.ok) {
-            // A deleted task has no status.
+            // A deleted task has no status. This is also how `show` tells the deleted tasks from the archived ones.
             one.status = None;
             deleted.push(one.id.clone());
         }
         remove_logs(&call, deleted).await;
         if !held.is_empty() {
-            call.sweep_blobs(Extent::Only(held), Sweep::Remove).await?;
+            call.sweep_blobs(SweepScope::Only(held), Sweep::Remove).await?;
         }
         Ok(bulk)
     }
@@ -166,16 +166,17 @@ fn archive(
     Bulk::each(board, ids, |board, id| board.archive(id, detach, actor).map(|settled| outcome(&settled)))
 }
 
-/// Removes the scratch workspaces of newly archived tasks, and reports workspaces that stay. `gc` finds a workspace that fails for
-/// another reason. The workspace of a task with a worker goes when the worker has ended.
+/// Removes the scratch workspaces of newly archived tasks, and reports the workspaces that stay in the notes of the reply. A
+/// workspace whose removal fails is only logged, because `gc` removes it later. A task with a live worker is not archived
+/// yet; its workspace is removed at the end of its run.
 async fn clear(call: &Call, mut bulk: Bulk) -> Result<Bulk, Failure> {
     let (service, board) = (Arc::clone(&call.service), Arc::clone(call.board()?));
     blocking("the workspaces were not removed", move || {
-        let over = |one: &&mut One| one.ok && one.status == Some(kernel::Status::Archived);
+        let over = |one: &&mut TaskResult| one.ok && one.status == Some(kernel::Status::Archived);
         for one in bulk.results.iter_mut().filter(over) {
             match gc::remove_archived(service.root(), &board, &one.id) {
-                Ok(Fate::Absent | Fate::Gone(_)) => {}
-                Ok(Fate::Foreign(why) | Fate::Stuck(why)) => {
+                Ok(CollectResult::Absent | CollectResult::Gone(_)) => {}
+                Ok(CollectResult::Foreign(why) | CollectResult::Stuck(why)) => {
                     one.note = Some(format!("its workspace is kept: {why}"));
                 }
                 Err(failure) => tracing::warn!(task = %one.id, error = %failure, "workspace_not_removed"),
@@ -207,7 +208,7 @@ async fn remove_workspaces(
     call: &Call,
     ids: &[TaskId],
     loss: Loss,
-) -> Result<BTreeMap<TaskId, Fate>, Failure> {
+) -> Result<BTreeMap<TaskId, CollectResult>, Failure> {
     if ids.is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -232,14 +233,14 @@ async fn remove_workspaces(
             .into_iter()
             .map(|(task, runs)| {
                 let kept = gc::sessions_of_task(root, &board, &task.id, Sweep::Remove);
-                if matches!(kept, Fate::Foreign(_) | Fate::Stuck(_)) {
+                if matches!(kept, CollectResult::Foreign(_) | CollectResult::Stuck(_)) {
                     return (task.id, kept);
                 }
                 if !gc::has_scratch(&task) {
                     let fate = gc::remove_worktree(root, &board, &task, &runs, loss);
                     return (task.id, fate);
                 }
-                let owner = Owner::of(task.worker_uid);
+                let owner = Owner::of_workspace(task.worker_uid);
                 let scratch = Scratch { root, board: &board, task: &task.id, owner, needed: &needed };
                 let fate = scratch.collect(Sweep::Remove);
                 (task.id, fate)
@@ -249,7 +250,7 @@ async fn remove_workspaces(
     .await
 }
 
-/// Removes the logs of deleted tasks. `gc` retries later what fails here.
+/// Removes the logs of deleted tasks. A failure is only logged, because `gc` removes the rest later.
 async fn remove_logs(call: &Call, ids: Vec<TaskId>) {
     if ids.is_empty() {
         return;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::block::Block;
 use super::bulk::{Bulk, outcome, shown};
-use super::texts;
+use super::parse;
 use api::command::Command;
 use api::{Call, Verb, verb};
 use base::failure::Failure;
@@ -39,8 +39,7 @@ pub struct Ask {
     pub free_text: bool,
     /// Ask for the approval of something of this class: `spend`, `book`, `send_as_me`, `destructive`, or a class of `[approvals]`
     #[arg(long, value_name = "CLASS", conflicts_with_all = ["choices", "free_text"])]
-    // A daemon of an earlier release refuses what it does not know.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub class: Option<ApprovalClass>,
     /// The task; inside a run, the run's own task if none is named
     #[arg(long = "task", value_name = "TASK")]
@@ -61,7 +60,7 @@ impl Verb for Ask {
 
     async fn run(self, call: Call) -> Result<Bulk, Failure> {
         let Ask { question, choices, free_text, class, task_id } = self;
-        let task_id = Some(texts::named(task_id)?);
+        let task_id = Some(parse::named(task_id)?);
         if let Some(class) = class {
             if free_text || !choices.is_empty() {
                 return Err(Failure::usage("an approval has no other answers than yes and no")
@@ -84,7 +83,7 @@ impl Verb for Ask {
 
 impl Command for Ask {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
-        texts::default_to_own_task(&mut self.task_id, here)
+        parse::default_to_own_task(&mut self.task_id, here)
     }
 
     shown!("Asked for");

@@ -4,8 +4,8 @@ use kernel::{Task, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::matching::{FLAGS, Matching};
-use super::{obstacles, texts};
+use super::selection::{FLAGS, Matching};
+use super::{obstacles, parse};
 use api::command::Command;
 use api::{Call, Verb, verb};
 use base::failure::Failure;
@@ -38,7 +38,7 @@ pub struct Assign {
     pub matching: Matching,
 }
 
-/// The reply: the task, and what will keep it from running.
+/// Reply: the task, and the obstacles to its start.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Assigned {
     #[serde(flatten)]
@@ -55,7 +55,7 @@ impl Verb for Assign {
         let profile = self.profile.ok_or_else(|| {
             Failure::usage("no assignee is named").hint("send a `profile`; `none` is nobody")
         })?;
-        let (id, profile) = (texts::named(self.task_id)?, texts::profile_or_nobody(&profile)?);
+        let (id, profile) = (parse::named(self.task_id)?, parse::profile_or_nobody(&profile)?);
         let task = call.write(move |board, actor| board.assign(&id, profile, actor)).await?;
         let mut warnings = Vec::new();
         if let Some(assignee) = &task.assignee {

@@ -6,9 +6,9 @@ use kernel::Status;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::pages::{self, Listed, Row, Wanted, pages};
+use super::pages::{self, Listed, PageRequest, PagedRow, pages};
 use super::{cursor, obstacles};
-use api::command::{Command, Side};
+use api::command::{Command, ToolProcess};
 use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
@@ -47,7 +47,7 @@ pub struct AssigneeLine {
     pub counts: BTreeMap<Status, i64>,
 }
 
-impl Row for AssigneeLine {
+impl PagedRow for AssigneeLine {
     const ROWS: &'static str = "assignees";
 }
 
@@ -61,7 +61,7 @@ impl Verb for Assignees {
     }
 
     async fn run(self, call: Call) -> Result<Listed<AssigneeLine>, Failure> {
-        let wanted = Wanted::by(&self);
+        let wanted = PageRequest::by(&self);
         let after = self.cursor.as_deref().map(cursor::opened).transpose()?.unwrap_or_default();
         let limit = usize::try_from(pages::limit(self.limit)?).unwrap_or(usize::MAX);
         let roster = call.service.roster();
@@ -96,7 +96,7 @@ impl Verb for Assignees {
 }
 
 impl Command for Assignees {
-    fn as_tool(&mut self, _side: Side) -> Result<(), Failure> {
+    fn as_tool(&mut self, _side: ToolProcess) -> Result<(), Failure> {
         pages::of_an_agent(&mut self.page, &mut self.limit);
         Ok(())
     }

@@ -15,10 +15,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::attached_file::read;
-use super::attachments::{self, Kept};
-use super::texts;
-use api::command::{Command, Side};
-use api::{Call, Parcel, Verb, verb};
+use super::attachments::{self, StoredAttachment};
+use super::parse;
+use api::command::{Command, ToolProcess};
+use api::{Call, Verb, VerbRequest, verb};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::{Screen, printable};
@@ -89,7 +89,7 @@ impl Attach {
 
     /// Checks that the caller may attach the file, before its bytes are received.
     pub async fn permit(&self, call: &Call) -> Result<(), Failure> {
-        let (id, name, actor) = (texts::named(self.task_id.clone())?, self.named()?, call.actor.clone());
+        let (id, name, actor) = (parse::named(self.task_id.clone())?, self.named()?, call.actor.clone());
         call.read(move |view| view.may_attach(&id, &name, &actor)).await
     }
 
@@ -166,14 +166,14 @@ impl Verb for Attach {
         "attach": Worker, Write,
         members,
         tool(Worker, "Give the text in `content`, or other bytes in `content_base64`, or the path of a file that you can read in `path`.")
-        => Kept
+        => StoredAttachment
     }
 
-    fn parcel(&self) -> Result<Parcel, Failure> {
+    fn http_request(&self) -> Result<VerbRequest, Failure> {
         if self.content.is_some() || self.content_base64.is_some() {
-            return Parcel::of(self);
+            return VerbRequest::from_verb(self);
         }
-        let id = texts::named(self.task_id.clone())?;
+        let id = parse::named(self.task_id.clone())?;
         let mut path = format!("/api/v1/tasks/{id}/attachments");
         let mut mark = '?';
         for (name, value) in
@@ -188,7 +188,7 @@ impl Verb for Attach {
             }
         }
         let body = self.bytes.clone();
-        Ok(Parcel { path, content_type: "application/octet-stream", body })
+        Ok(VerbRequest { path, content_type: "application/octet-stream", body })
     }
 
     fn substance(&self) -> Result<Vec<u8>, Failure> {
@@ -210,8 +210,8 @@ impl Verb for Attach {
         Ok(())
     }
 
-    async fn run(mut self, call: Call) -> Result<Kept, Failure> {
-        let (id, filename) = (texts::named(self.task_id.clone())?, self.named()?);
+    async fn run(mut self, call: Call) -> Result<StoredAttachment, Failure> {
+        let (id, filename) = (parse::named(self.task_id.clone())?, self.named()?);
         let sealed = match self.sealed.take() {
             Some(sealed) => sealed,
             None => self.written(&call).await?,
@@ -237,7 +237,7 @@ impl Verb for Attach {
             })
             .await?;
         drop(published);
-        Ok(Kept::of(attached, &attachments::place_of(&call)?))
+        Ok(StoredAttachment::from_file(attached, &attachments::place_of(&call)?))
     }
 }
 
@@ -259,13 +259,15 @@ impl Command for Attach {
                 Some(word.parse().map_err(|e: kernel::ParseError| Failure::usage(e.to_string()))?)
             }
         };
-        self.task_id = Some(texts::own_task(task, here)?);
+        self.task_id = Some(parse::own_task(task, here)?);
         self.take_in(&path)
     }
 
-    fn as_tool(&mut self, side: Side) -> Result<(), Failure> {
+    fn as_tool(&mut self, side: ToolProcess) -> Result<(), Failure> {
         match self.path.clone() {
-            Some(path) if side == Side::Caller && self.content.is_none() && self.content_base64.is_none() => {
+            Some(path)
+                if side == ToolProcess::Caller && self.content.is_none() && self.content_base64.is_none() =>
+            {
                 self.take_in(&path)
             }
             // The request is sent without the path. A caller that prepares it without reading the file must be refused.
@@ -274,7 +276,7 @@ impl Command for Attach {
         }
     }
 
-    fn show(reply: &Kept, screen: &mut Screen) {
+    fn show(reply: &StoredAttachment, screen: &mut Screen) {
         screen.line(format!(
             "Attached {} to {} as {} ({})",
             printable(&reply.file.filename),

@@ -6,7 +6,7 @@ use kernel::AttachmentId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::attachments::{Kept, place_of};
+use super::attachments::{StoredAttachment, place_of};
 use api::command::Command;
 use api::{Call, Verb, verb};
 use base::exit::Code;
@@ -34,9 +34,9 @@ pub struct AttachGet {
 }
 
 impl Verb for AttachGet {
-    verb! { "attach-get": Operator, Read => Kept }
+    verb! { "attach-get": Operator, Read => StoredAttachment }
 
-    async fn run(self, call: Call) -> Result<Kept, Failure> {
+    async fn run(self, call: Call) -> Result<StoredAttachment, Failure> {
         let id = self.attachment_id;
         let file = call.read(move |view| view.attachment(id)).await?;
         let file = file.ok_or_else(|| {
@@ -44,12 +44,12 @@ impl Verb for AttachGet {
                 .hint("see `supervisor attachments <task>`")
         })?;
         let place = place_of(&call)?;
-        Ok(Kept::of(file, &place))
+        Ok(StoredAttachment::from_file(file, &place))
     }
 }
 
 impl Command for AttachGet {
-    fn show(reply: &Kept, screen: &mut Screen) {
+    fn show(reply: &StoredAttachment, screen: &mut Screen) {
         screen.line(format!("{} ({} bytes)", printable(&reply.file.filename), reply.file.size));
     }
 }

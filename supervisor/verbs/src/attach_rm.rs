@@ -1,6 +1,6 @@
 //! `attach-rm`: removes a file from its task.
 
-use kernel::{Attachment, AttachmentId, Extent, Sweep};
+use kernel::{Attachment, AttachmentId, Sweep, SweepScope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ impl Verb for AttachRm {
     async fn run(self, call: Call) -> Result<Attachment, Failure> {
         let id = self.attachment_id;
         let removed = call.write(move |board, actor| board.detach_file(id, actor)).await?;
-        call.sweep_blobs(Extent::Only([removed.sha256.clone()].into()), Sweep::Remove).await?;
+        call.sweep_blobs(SweepScope::Only([removed.sha256.clone()].into()), Sweep::Remove).await?;
         Ok(removed)
     }
 }

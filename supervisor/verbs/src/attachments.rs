@@ -6,7 +6,7 @@ use kernel::{Attachment, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::texts;
+use super::parse;
 use api::command::Command;
 use api::{Call, Verb, blocking, verb};
 use base::failure::Failure;
@@ -27,22 +27,22 @@ pub struct Attachments {
     pub task_id: Option<TaskId>,
 }
 
-/// A file of a task, and where the caller finds it.
+/// File of a task, with the path at which the caller can read it.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Kept {
+pub struct StoredAttachment {
     #[serde(flatten)]
     pub file: Attachment,
-    /// Path of the file; none where the caller reaches it only through the API.
+    /// Path of the file; none if the caller can read it only through the API.
     pub stored_path: Option<String>,
 }
 
-impl Kept {
-    pub(super) fn of(file: Attachment, place: &kernel::PlaceOf<'_>) -> Self {
-        Kept { stored_path: place(&file), file }
+impl StoredAttachment {
+    pub(super) fn from_file(file: Attachment, place: &kernel::PlaceOf<'_>) -> Self {
+        StoredAttachment { stored_path: place(&file), file }
     }
 
     pub(super) fn all(files: Vec<Attachment>, place: &kernel::PlaceOf<'_>) -> Vec<Self> {
-        files.into_iter().map(|file| Kept::of(file, place)).collect()
+        files.into_iter().map(|file| StoredAttachment::from_file(file, place)).collect()
     }
 }
 
@@ -51,15 +51,15 @@ impl Verb for Attachments {
         "attachments": Worker, Read,
         members,
         tool(Worker, "Each file is at `stored_path`.")
-        => Vec<Kept>
+        => Vec<StoredAttachment>
     }
 
     fn default_to_own(&mut self, own: &TaskId) {
         self.task_id.get_or_insert_with(|| own.clone());
     }
 
-    async fn run(self, call: Call) -> Result<Vec<Kept>, Failure> {
-        let id = texts::named(self.task_id)?;
+    async fn run(self, call: Call) -> Result<Vec<StoredAttachment>, Failure> {
+        let id = parse::named(self.task_id)?;
         let (task, actor) = (id.clone(), call.actor.clone());
         let files = call
             .read(move |view| {
@@ -69,16 +69,16 @@ impl Verb for Attachments {
             .await?;
         provide_files(&call, &task).await?;
         let place = place_of(&call)?;
-        Ok(Kept::all(files, &place))
+        Ok(StoredAttachment::all(files, &place))
     }
 }
 
 impl Command for Attachments {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
-        texts::default_to_own_task(&mut self.task_id, here)
+        parse::default_to_own_task(&mut self.task_id, here)
     }
 
-    fn show(reply: &Vec<Kept>, screen: &mut Screen) {
+    fn show(reply: &Vec<StoredAttachment>, screen: &mut Screen) {
         if reply.is_empty() {
             screen.line("No attachments.");
             return;
@@ -87,7 +87,7 @@ impl Command for Attachments {
     }
 }
 
-pub(super) fn table(files: &[Kept], screen: &mut Screen) {
+pub(super) fn table(files: &[StoredAttachment], screen: &mut Screen) {
     let rows = files.iter().map(|kept| {
         let file = &kept.file;
         [
@@ -102,22 +102,24 @@ pub(super) fn table(files: &[Kept], screen: &mut Screen) {
     screen.table(["ID", "BYTES", "TYPE", "BY", "ADDED", "NAME"], rows);
 }
 
-/// Tells where the caller finds a file.
+/// Returns a function from a file to the path at which the caller can read it: for a run, the copy among the run's
+/// files, if it exists; for other callers, the file in the board's store.
 pub(super) fn place_of(call: &Call) -> Result<impl Fn(&Attachment) -> Option<String> + use<>, Failure> {
     let board = Arc::clone(call.board()?);
-    let own = call.actor.run.as_ref().map(|run| call.service.root().run_files(board.name(), run.run));
+    let run_files = call.actor.run.as_ref().map(|run| call.service.root().run_files(board.name(), run.run));
     Ok(move |file: &Attachment| {
-        let path = match &own {
-            Some(own) => Some(daemon::place_of(own, file)).filter(|path| path.exists()),
+        let path = match &run_files {
+            Some(own) => Some(daemon::path_of(own, file)).filter(|path| path.exists()),
             None => Some(board.blobs().path(&file.sha256)),
         };
         path.map(|path| path.display().to_string())
     })
 }
 
-/// Gives the caller's run the files that came to its task after it had begun. Does nothing for anybody else.
+/// Copies the files that were attached to the caller's task after its run began to the run's files. Does nothing if
+/// the caller is not a run of this task.
 pub(super) async fn provide_files(call: &Call, task: &TaskId) -> Result<(), Failure> {
-    let Some(own) = call.actor.run.clone().filter(|own| own.task == *task) else { return Ok(()) };
+    let Some(run) = call.actor.run.clone().filter(|own| own.task == *task) else { return Ok(()) };
     let (actor, id) = (call.actor.clone(), task.clone());
     let files = call
         .read(move |view| {
@@ -127,7 +129,7 @@ pub(super) async fn provide_files(call: &Call, task: &TaskId) -> Result<(), Fail
         .await?;
     let (root, board) = (call.service.root().clone(), Arc::clone(call.board()?));
     blocking("the files were not placed", move || {
-        daemon::provide(&root, board.name(), own.run, &files, board.blobs())
+        daemon::provide(&root, board.name(), run.run, &files, board.blobs())
     })
     .await?
 }

@@ -15,7 +15,7 @@ use base::terminal::{Screen, printable};
 use service::details::Details;
 
 /// Limit on the missing files that the reply names.
-const TOLD: usize = 10;
+const LISTED: usize = 10;
 
 /// Back up the board to a file, even while it is in use
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -40,7 +40,7 @@ pub struct Backup {
 
 /// The backup that is there now.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct BackedUp {
+pub struct BackupReport {
     pub board: kernel::BoardName,
     pub file: PathBuf,
     pub bytes: u64,
@@ -55,14 +55,14 @@ impl Verb for Backup {
         "backup": Operator, Read,
         // The request contains a path of the host.
         no_sessions
-        => BackedUp
+        => BackupReport
     }
 
     fn answered_within(&self) -> Duration {
         Duration::from_hours(24)
     }
 
-    async fn run(self, call: Call) -> Result<BackedUp, Failure> {
+    async fn run(self, call: Call) -> Result<BackupReport, Failure> {
         let board = call.board()?.name().clone();
         let from = call.service.root().board(&board);
         let boards = call.service.root().boards();
@@ -77,7 +77,7 @@ impl Verb for Backup {
                 if exists { failure.hint("choose another name, or replace it with --force") } else { failure }
             })?;
             let missing = made.lacks.iter().map(ToString::to_string).collect();
-            Ok(BackedUp { board, file, bytes: made.bytes, files: made.files, missing })
+            Ok(BackupReport { board, file, bytes: made.bytes, files: made.files, missing })
         })
         .await?
     }
@@ -90,7 +90,7 @@ impl Command for Backup {
         Ok(())
     }
 
-    fn show(reply: &BackedUp, screen: &mut Screen) {
+    fn show(reply: &BackupReport, screen: &mut Screen) {
         screen.line(format!(
             "Backed up board {} to {} ({}, {})",
             reply.board,
@@ -98,10 +98,10 @@ impl Command for Backup {
             Counted(reply.files, "attached file"),
             Counted(reply.bytes, "byte")
         ));
-        for missing in reply.missing.iter().take(TOLD) {
+        for missing in reply.missing.iter().take(LISTED) {
             screen.line(format!("warning: without {missing}"));
         }
-        if let Some(more) = reply.missing.len().checked_sub(TOLD).filter(|more| *more > 0) {
+        if let Some(more) = reply.missing.len().checked_sub(LISTED).filter(|more| *more > 0) {
             screen.line(format!("warning: and without {more} more, which --json names"));
         }
     }

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, outcome, shown};
-use super::texts;
+use super::parse;
 use api::command::Command;
 use api::{Call, Verb, verb};
 use base::failure::Failure;
@@ -44,7 +44,7 @@ pub struct Block {
     #[arg(long, value_name = "TASK", num_args = 1..)]
     pub ids: Vec<TaskId>,
     /// What the task waits for
-    #[arg(long, value_name = "KIND", value_parser = texts::word::<BlockKind>(BlockKind::TOLD.map(BlockKind::as_str)))]
+    #[arg(long, value_name = "KIND", value_parser = parse::word::<BlockKind>(BlockKind::TOLD.map(BlockKind::as_str)))]
     pub kind: Option<BlockKind>,
     /// The question for a person; the kind is `needs_input`
     #[arg(long, value_name = "TEXT")]
@@ -127,7 +127,7 @@ impl Command for Block {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
         let mut words = std::mem::take(&mut self.words);
         if let Some(first) = words.first() {
-            match (texts::task_or_text(first, here), here.worker()) {
+            match (parse::task_or_text(first, here), here.worker()) {
                 (Ok(id), _) => {
                     self.task_id = Some(id);
                     words.remove(0);

@@ -11,9 +11,9 @@ use workspace::WorkspaceSpec;
 
 use api::command::Command;
 use api::{Call, Verb, blocking, verb};
+use base::cli_context;
 use base::exit::Code;
 use base::failure::Failure;
-use base::given;
 use base::paths::Root;
 use base::terminal::{Cell, Screen};
 use daemon::{Presence, check_workspace};
@@ -91,7 +91,7 @@ impl Verb for ListBoards {
 impl Command for ListBoards {
     fn show(reply: &Vec<BoardLine>, screen: &mut Screen) {
         if reply.is_empty() {
-            screen.line(given::repeated("No boards. Create the default one with: supervisor init"));
+            screen.line(cli_context::repeated("No boards. Create the default one with: supervisor init"));
             return;
         }
         let rows = reply.iter().map(|line| {

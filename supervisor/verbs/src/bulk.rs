@@ -3,13 +3,13 @@
 use kernel::{Board, Handoff, Settled, TaskId};
 use serde::{Deserialize, Serialize};
 
-use super::matching::Rows;
+use super::selection::Rows;
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Ink, Screen};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct One {
+pub struct TaskResult {
     pub id: TaskId,
     pub ok: bool,
     /// The new status; none if the verb failed for this task.
@@ -26,9 +26,9 @@ pub struct One {
     pub code: Option<Code>,
 }
 
-impl One {
+impl TaskResult {
     /// Returns the row of a request about a single task.
-    pub fn of(id: TaskId, done: Result<kernel::Status, Failure>) -> Self {
+    pub fn from_result(id: TaskId, done: Result<kernel::Status, Failure>) -> Self {
         row(id, done.map(|status| (status, None)))
     }
 
@@ -51,12 +51,12 @@ impl One {
 }
 
 /// The new status of a task with a note for the user, or the error.
-pub(crate) type Attempt = Result<(kernel::Status, Option<String>), kernel::Error>;
+pub(crate) type TaskOutcome = Result<(kernel::Status, Option<String>), kernel::Error>;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Bulk {
     /// Entries, one per task, in the order given.
-    pub results: Vec<One>,
+    pub results: Vec<TaskResult>,
 }
 
 impl Rows for Bulk {
@@ -74,7 +74,7 @@ impl Bulk {
     pub fn each(
         board: &mut Board<'_>,
         tasks: impl IntoIterator<Item = TaskId>,
-        step: impl FnMut(&mut Board<'_>, &TaskId) -> Attempt,
+        step: impl FnMut(&mut Board<'_>, &TaskId) -> TaskOutcome,
     ) -> Result<Self, kernel::Error> {
         Self::collect(attempts(board, tasks, step))
     }
@@ -83,7 +83,7 @@ impl Bulk {
     pub(super) fn rows(
         board: &mut Board<'_>,
         tasks: impl IntoIterator<Item = TaskId>,
-        step: impl FnMut(&mut Board<'_>, &TaskId) -> Attempt,
+        step: impl FnMut(&mut Board<'_>, &TaskId) -> TaskOutcome,
     ) -> Self {
         Bulk {
             results: attempts(board, tasks, step)
@@ -94,7 +94,7 @@ impl Bulk {
     }
 
     /// Collects the results of the tasks. If the only task failed, the whole call fails.
-    pub(super) fn collect(mut results: Vec<(TaskId, Attempt)>) -> Result<Self, kernel::Error> {
+    pub(super) fn collect(mut results: Vec<(TaskId, TaskOutcome)>) -> Result<Self, kernel::Error> {
         match results.pop() {
             Some((_, Err(error))) if results.is_empty() => return Err(error),
             last => results.extend(last),
@@ -117,8 +117,8 @@ impl Bulk {
 fn attempts(
     board: &mut Board<'_>,
     tasks: impl IntoIterator<Item = TaskId>,
-    mut step: impl FnMut(&mut Board<'_>, &TaskId) -> Attempt,
-) -> Vec<(TaskId, Attempt)> {
+    mut step: impl FnMut(&mut Board<'_>, &TaskId) -> TaskOutcome,
+) -> Vec<(TaskId, TaskOutcome)> {
     let attempt = |id: TaskId| {
         let attempt = board.attempt(|board| step(board, &id));
         (id, attempt)
@@ -126,16 +126,16 @@ fn attempts(
     tasks.into_iter().map(attempt).collect()
 }
 
-fn tried(id: TaskId, attempt: Attempt) -> One {
+fn tried(id: TaskId, attempt: TaskOutcome) -> TaskResult {
     row(id, attempt.map_err(Failure::from))
 }
 
-fn row(id: TaskId, attempt: Result<(kernel::Status, Option<String>), Failure>) -> One {
+fn row(id: TaskId, attempt: Result<(kernel::Status, Option<String>), Failure>) -> TaskResult {
     match attempt {
         Ok((status, note)) => {
-            One { id, ok: true, status: Some(status), note, error: None, hint: None, code: None }
+            TaskResult { id, ok: true, status: Some(status), note, error: None, hint: None, code: None }
         }
-        Err(failure) => One {
+        Err(failure) => TaskResult {
             id,
             ok: false,
             status: None,
@@ -172,8 +172,8 @@ pub(crate) fn outcome(settled: &Settled) -> (kernel::Status, Option<String>) {
 /// files only from its own runs.
 pub(crate) fn handed_over(settled: &Settled, handoff: &Handoff) -> (kernel::Status, Option<String>) {
     let (status, note) = outcome(settled);
-    let told = handoff.metadata.as_ref().and_then(|metadata| metadata.get("artifacts")?.as_array());
-    let declared = handoff.artifacts.len().max(told.map_or(0, Vec::len));
+    let in_metadata = handoff.metadata.as_ref().and_then(|metadata| metadata.get("artifacts")?.as_array());
+    let declared = handoff.artifacts.len().max(in_metadata.map_or(0, Vec::len));
     if settled.effect == kernel::Effect::Now && declared > 0 {
         let warning = "its files stay where they are, because no run of this supervisor made them; keep them with \
                        `supervisor attach`";

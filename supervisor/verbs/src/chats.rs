@@ -9,10 +9,10 @@ use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::terminal::{Cell, Ink, Screen};
 use base::time::timestamp;
-use delivery::notify::Talk;
+use delivery::notify::ChatApi;
 use service::Service;
-use setup::automation::chat::{ChatFile, Line};
-use setup::config::definitions::Found;
+use setup::automation::chat::{ChatConnection, ChatFile};
+use setup::config::definitions::Lookup;
 use setup::config::notify::Channel;
 
 /// A chat of the configuration.
@@ -32,7 +32,7 @@ pub struct Configured {
     served: bool,
     /// State of its bridge.
     #[serde(flatten)]
-    line: Line,
+    line: ChatConnection,
 }
 
 /// Returns the chats of the configuration.
@@ -41,9 +41,9 @@ fn configured(service: &Service) -> Vec<Configured> {
     let chats = desk.chats(service.root());
     let one = |name: &str| {
         let (file, defect) = match chats.find(name) {
-            Found::Usable(file) => (Some(file), channel_of(service, file).err()),
-            Found::Disabled(defect) => (None, Some(defect.to_string())),
-            Found::Absent => (None, None),
+            Lookup::Usable(file) => (Some(file), channel_of(service, file).err()),
+            Lookup::Disabled(defect) => (None, Some(defect.to_string())),
+            Lookup::Absent => (None, None),
         };
         Configured {
             name: name.to_owned(),
@@ -52,7 +52,7 @@ fn configured(service: &Service) -> Vec<Configured> {
             senders: file.map_or(0, |file| file.senders.len()),
             defect,
             served: service.daemon().is_some(),
-            line: desk.line(name),
+            line: desk.connection(name),
         }
     };
     chats.names().map(one).collect()
@@ -66,12 +66,12 @@ fn channel_of(service: &Service, file: &ChatFile) -> Result<Channel, String> {
 async fn probe(service: &Service, name: &str) -> Result<String, String> {
     let chats = service.chats().chats(service.root());
     let file = match chats.find(name) {
-        Found::Usable(file) => file,
-        Found::Disabled(defect) => return Err(defect.to_string()),
-        Found::Absent => return Err("there is no such chat".to_owned()),
+        Lookup::Usable(file) => file,
+        Lookup::Disabled(defect) => return Err(defect.to_string()),
+        Lookup::Absent => return Err("there is no such chat".to_owned()),
     };
     let channel = channel_of(service, file)?;
-    Talk::new(service, &file.channel, &channel).account().await.map_err(|error| error.to_string())
+    ChatApi::new(service, &file.channel, &channel).account().await.map_err(|error| error.to_string())
 }
 
 /// List the configured chats, and the state of their bridges

@@ -14,17 +14,17 @@ use serde::{Deserialize, Serialize};
 
 use api::command::Command;
 use api::{Call, Verb, blocking, hash_token, verb};
+use base::cli_context;
 use base::exit::Code;
 use base::failure::Failure;
-use base::given;
 use base::terminal::{Screen, printable};
 use base::time::duration::WrittenDuration;
 use daemon::{Provision, provide_external};
 
-/// The lease of an external claim.
+/// Default duration of an external claim, in seconds.
 const LEASE: &str = "900";
 
-/// Time that a client waits: the checkout of a large repository takes a while.
+/// Time that a client waits for the reply. It is long, because the checkout of a large repository takes a while.
 const MADE: Duration = Duration::from_mins(3);
 
 /// Claim a ready task for a worker outside of the daemon
@@ -63,9 +63,9 @@ fn lease() -> WrittenDuration {
     LEASE.parse().unwrap_or_else(|_| unreachable!("a literal span parses"))
 }
 
-/// Stored form of a claim's reply. A repeated request gets the same reply with a new token.
+/// Stored form of a claim's reply. It has no token, so a repeated request gets the same reply with a new token.
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+struct StoredClaim {
     task: Task,
     run: Run,
     /// Hash of the run's token.
@@ -73,9 +73,9 @@ struct Kept {
     token: String,
 }
 
-/// The reply: the task, its run, and what a program needs to act as the worker of the run.
+/// The reply: the task, its run, and the token and the socket with which a program acts as the worker of the run.
 #[derive(Serialize, Deserialize)]
-pub struct Claimed {
+pub struct ClaimReply {
     pub task: Task,
     pub run: Run,
     /// The token of the run.
@@ -85,7 +85,7 @@ pub struct Claimed {
 }
 
 /// Omits the token.
-impl std::fmt::Debug for Claimed {
+impl std::fmt::Debug for ClaimReply {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Claimed")
             .field("task", &self.task.id)
@@ -95,21 +95,21 @@ impl std::fmt::Debug for Claimed {
 }
 
 impl Verb for Claim {
-    verb! { "claim": Operator, Write => Claimed }
+    verb! { "claim": Operator, Write => ClaimReply }
 
-    async fn run(self, call: Call) -> Result<Claimed, Failure> {
+    async fn run(self, call: Call) -> Result<ClaimReply, Failure> {
         let wanted = match (self.task_id, self.assignee) {
-            (Some(id), None) => Wanted::Task(id),
-            (None, Some(assignee)) => Wanted::NextOf(assignee),
+            (Some(id), None) => ClaimTarget::Task(id),
+            (None, Some(assignee)) => ClaimTarget::NextOf(assignee),
             (Some(_), Some(_)) | (None, None) => {
                 return Err(Failure::usage("claim takes either a task or an assignee")
                     .hint("supervisor claim <task>, or supervisor claim --assignee <name>"));
             }
         };
-        let provision = Provision::of(&call.service, call.board()?).await?;
+        let provision = Provision::for_board(&call.service, call.board()?).await?;
         let accounts = match &wanted {
-            Wanted::Task(_) => Accounts::new(),
-            Wanted::NextOf(_) => call.service.roster().accounts(&call.service.config()),
+            ClaimTarget::Task(_) => Accounts::new(),
+            ClaimTarget::NextOf(_) => call.service.roster().accounts(&call.service.config()),
         };
         let (token, ttl) = (draw_token(), self.ttl.duration());
         let hash = hash_token(&token);
@@ -118,28 +118,32 @@ impl Verb for Claim {
             .write(move |board, actor| {
                 let terms = ClaimTerms { ttl, token_hash: Some(&hash) };
                 let claimed = match &wanted {
-                    Wanted::Task(id) => Some(board.open_claim(id, &terms, actor)?),
-                    Wanted::NextOf(assignee) => board.open_next_claim(assignee, &accounts, &terms, actor)?,
+                    ClaimTarget::Task(id) => Some(board.open_claim(id, &terms, actor)?),
+                    ClaimTarget::NextOf(assignee) => {
+                        board.open_next_claim(assignee, &accounts, &terms, actor)?
+                    }
                 };
                 let Some(claimed) = claimed else { return Ok(None) };
-                // A known place is recorded in the same commit as the claim: a second commit would double the time.
+                // A workspace whose path is already known is recorded in the same commit as the claim, because a second
+                // commit would double the time.
                 let given = provision.give(board, &claimed.task, &claimed.workspace)?;
                 if let Some(placement) = given.place {
                     board.record_workspace(claimed.run, &placement)?;
                 }
                 let kernel::Claimed { task, run } = claimed.read(board)?;
-                Ok(Some(Kept { task, run, token: hex::encode(hash) }))
+                Ok(Some(StoredClaim { task, run, token: hex::encode(hash) }))
             })
             .await?;
         let Some(kept) = kept else { return Err(nothing_to_claim(&call, named).await) };
         let run = kept.run.id;
-        let Kept { task, run: placed, token: given } = provide(&call, kept).await?;
+        let StoredClaim { task, run: placed, token: given } = provide(&call, kept).await?;
         if given != hex::encode(hash) {
-            // The request is a repeat. Its stored reply has no token, so the run gets a new one.
+            // The request is a repetition: the stored reply has the hash of another token. The first token cannot be
+            // repeated, so the run gets a new one.
             call.write_further(move |board, actor| board.give_token(run, &hash, actor)).await?;
         }
         let socket = call.service.root().operator_socket().display().to_string();
-        Ok(Claimed { task, run: placed, token, socket })
+        Ok(ClaimReply { task, run: placed, token, socket })
     }
 
     fn answered_within(&self) -> Duration {
@@ -147,18 +151,18 @@ impl Verb for Claim {
     }
 }
 
-/// The task to claim: one by its id, or the next one of an assignee.
+/// Task to claim: the task with an id, or the next task of an assignee.
 #[derive(Clone, Debug)]
-enum Wanted {
+enum ClaimTarget {
     Task(TaskId),
     NextOf(Profile),
 }
 
-/// Returns the error if nothing is claimed: the name is unknown, or no task is ready.
-async fn nothing_to_claim(call: &Call, wanted: Wanted) -> Failure {
+/// Returns the error of a request that claimed no task: the name is unknown, or no task is ready.
+async fn nothing_to_claim(call: &Call, wanted: ClaimTarget) -> Failure {
     let what = match wanted {
-        Wanted::Task(id) => id.to_string(),
-        Wanted::NextOf(assignee) => {
+        ClaimTarget::Task(id) => id.to_string(),
+        ClaimTarget::NextOf(assignee) => {
             let roster = call.service.roster();
             let filter = Filter {
                 assignee: Some(assignee.clone()),
@@ -194,7 +198,7 @@ fn draw_token() -> String {
 }
 
 impl Command for Claim {
-    fn show(reply: &Claimed, screen: &mut Screen) {
+    fn show(reply: &ClaimReply, screen: &mut Screen) {
         screen.line(format!("Claimed {} as run {}", reply.task.id, reply.run.id));
         screen.line(format!(
             "Workspace: {}",
@@ -203,7 +207,7 @@ impl Command for Claim {
         screen.line(format!("Socket: {}", printable(&reply.socket)));
         screen.line(format!("Token: {}", reply.token));
         if let Some(expires) = reply.run.claim_expires {
-            screen.line(given::repeated(&format!(
+            screen.line(cli_context::repeated(&format!(
                 "The claim lasts until {}; renew it with: supervisor heartbeat {}",
                 base::time::timestamp::local(expires),
                 reply.task.id
@@ -212,9 +216,9 @@ impl Command for Claim {
     }
 }
 
-/// Makes the workspace of a claimed task and records its place unless the claim already did. On failure the claim is
-/// released.
-async fn provide(call: &Call, claimed: Kept) -> Result<Kept, Failure> {
+/// Creates the workspace of a claimed task, and records its path unless the claim has recorded it. If this fails,
+/// releases the claim.
+async fn provide(call: &Call, claimed: StoredClaim) -> Result<StoredClaim, Failure> {
     let (service, handle, task) =
         (Arc::clone(&call.service), Arc::clone(call.board()?), claimed.task.clone());
     let made =
@@ -236,17 +240,17 @@ async fn provide(call: &Call, claimed: Kept) -> Result<Kept, Failure> {
     }
     let token = claimed.token;
     call.write_further(move |board, _| {
-        // A repeated request finds the place recorded and gets the same reply.
+        // A repeated request finds the path recorded, and gets the same reply.
         if !works_at(&board.expect_run(run)?, &placement) {
             board.record_workspace(run, &placement)?;
         }
         let run = board.expect_run(run)?;
-        Ok(Kept { task: board.expect_task(&run.task_id)?, run, token })
+        Ok(StoredClaim { task: board.expect_task(&run.task_id)?, run, token })
     })
     .await
 }
 
-/// Returns true if the workspace of a run is recorded.
+/// Returns true if this workspace is recorded for the run.
 fn works_at(run: &Run, placement: &Placement) -> bool {
     run.workspace_path.as_ref() == Some(&placement.path)
 }

@@ -1,10 +1,10 @@
-//! `comment`: a note on a task, read by its next worker.
+//! `comment`: adds a note to a task, for people and for its workers. An `@name` in it creates a task for that profile.
 
 use kernel::{ActorKind, Mention, Profile, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{obstacles, texts};
+use super::{obstacles, parse};
 use api::command::Command;
 use api::{Call, Verb, verb};
 use base::failure::Failure;
@@ -50,12 +50,12 @@ pub struct Commented {
     /// Outcome of each `@name` of a profile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mentioned: Vec<Mention>,
-    /// Obstacles that currently keep the tasks of these profiles from running.
+    /// Obstacles that currently keep the tasks of these profiles from running, or the reason why no profile was asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// Cuts a text to `most` characters. The cut text ends with a note of the cut if there is room for it.
+/// Cuts a text to `most` characters. A cut text ends with a note of the cut if there is room for the note.
 fn trimmed(text: String, most: u32) -> String {
     let most_chars = usize::try_from(most).unwrap_or(usize::MAX);
     if text.chars().count() <= most_chars {
@@ -88,7 +88,7 @@ impl Verb for Comment {
     }
 
     async fn run(self, call: Call) -> Result<Commented, Failure> {
-        let id = super::texts::named(self.task_id)?;
+        let id = super::parse::named(self.task_id)?;
         let author = if call.actor.kind == ActorKind::Worker { None } else { self.author };
         let body = match self.max_len {
             Some(most) => trimmed(self.body, most),
@@ -112,6 +112,7 @@ impl Verb for Comment {
                 Ok(Commented { comment, mentioned, warnings: Vec::new() })
             })
             .await?;
+        // After the commit, so that the daemon finds the comment when it reads the messages for a running agent.
         super::steer::ring(&call, &task);
         for Mention { profile, .. } in comment.mentioned.iter().filter(|one| one.task.is_some()) {
             comment.warnings.extend(obstacles::unrunnable(profile, None, None, &call).await?);
@@ -123,7 +124,7 @@ impl Verb for Comment {
 impl Command for Comment {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
         let mut words = std::mem::take(&mut self.words);
-        match (words.first().map(|word| texts::task_or_text(word, here)), here.worker()) {
+        match (words.first().map(|word| parse::task_or_text(word, here)), here.worker()) {
             (Some(Ok(id)), _) => {
                 self.task_id = Some(id);
                 words.remove(0);

@@ -1,4 +1,4 @@
-//! `consult`: asks another profile, and waits for the answer.
+//! `consult`: asks another profile a question, and waits for the answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::obstacles;
 use api::command::Command;
-use api::{ANSWERED, Call, Verb, to_its_end, verb};
+use api::{Call, REPLY_TIME, Verb, to_its_end, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Screen, printable_lines};
@@ -18,11 +18,11 @@ use base::time::duration::WrittenDuration;
 use service::BoardHandle;
 use setup::roster::CannotRun;
 
-/// Time to wait for an answer: clients of tools give up after ten minutes, and some earlier.
+/// Default time to wait for an answer. Clients of tools give up after ten minutes, some of them earlier.
 const DEADLINE: &str = "5m";
-/// The longest timeout.
+/// Limit on the timeout of a caller.
 const LONGEST: Duration = Duration::from_hours(1);
-/// Length of the task's title, in characters, which is the start of the question.
+/// Length of the task's title in characters. The title is the begin of the question.
 const TITLE: usize = 100;
 
 /// Ask another profile and wait for its answer
@@ -58,9 +58,9 @@ fn deadline() -> WrittenDuration {
     DEADLINE.parse().unwrap_or_else(|_| unreachable!("a literal span parses"))
 }
 
-/// The answer, and the task of the question.
+/// Reply: the answer, and the task of the question.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Answer {
+pub struct ConsultReply {
     /// The task of the question.
     pub task_id: TaskId,
     /// The summary of the run that answered.
@@ -72,18 +72,18 @@ impl Verb for Consult {
         "consult": Worker, Write,
         tool(Worker, "It returns the answer, possibly after minutes; after 5 minutes without one, ask the same question again to keep waiting. Ask for what you need to continue; delegate work with kanban_create."),
         hang_up(Ends)
-        => Answer
+        => ConsultReply
     }
 
     fn answered_within(&self) -> Duration {
-        ANSWERED + self.timeout.duration().min(LONGEST)
+        REPLY_TIME + self.timeout.duration().min(LONGEST)
     }
 
     fn longest(&self) -> Duration {
         self.answered_within()
     }
 
-    async fn run(self, call: Call) -> Result<Answer, Failure> {
+    async fn run(self, call: Call) -> Result<ConsultReply, Failure> {
         let start = Instant::now();
         if self.question.trim().is_empty() {
             return Err(Failure::usage("the question is empty").hint("say what you want to know"));
@@ -111,15 +111,15 @@ impl Verb for Consult {
                 .hint("use --timeout 1h at most; asking the same question again continues the wait"));
         }
         let is_of_run = call.actor.run.is_some();
-        // The subscription precedes the task's creation, so that no change is missed in between.
+        // The subscription to changes comes before the creation of the task, so that no change is missed.
         let mut news = call.board()?.changes();
         let new = NewTask {
             title: title(&self.question),
             body: Some(self.question),
             assignee: Some(self.profile),
             tenant: self.tenant,
-            // A run may repeat its request and get the answer then, so its question may run longer than the wait. A
-            // person's request is not repeated.
+            // A run may repeat its request and get the answer then, so the task of its question may run longer than this
+            // wait. The task of a person's question is archived after the wait.
             limits: Limits {
                 max_runtime: Some(if is_of_run { LONGEST } else { wait }),
                 max_retries: Some(1),
@@ -137,12 +137,15 @@ impl Verb for Consult {
                 }
                 made => made?.id,
             };
-            let asked =
-                Asked { board: Arc::clone(call.board()?), actor: call.actor.clone(), id: Some(id.clone()) };
+            let asked = OpenQuestion {
+                board: Arc::clone(call.board()?),
+                actor: call.actor.clone(),
+                id: Some(id.clone()),
+            };
             Ok((call, id, asked))
         };
-        // A client may hang up during the creation. The creation then still finishes, and the returned guard archives
-        // the task, which nobody would know otherwise.
+        // A client may hang up during the creation. The creation still finishes, and the returned guard archives the task,
+        // since no client knows its id.
         let (call, id, mut asked) = to_its_end(&service, "nobody was asked", asking).await?;
         let until = start + wait;
         loop {
@@ -155,8 +158,8 @@ impl Verb for Consult {
             if let Some(answer) = answered(task, completed) {
                 asked.id = None;
                 if answer.is_err() && !is_archived {
-                    // A run asks one question at a time, so an unanswered one is dropped for it. A person's question
-                    // stays visible.
+                    // A run can have one open question. A question without an answer is dropped, so that the run can ask
+                    // another one. A person's question stays visible.
                     let given_up = id.clone();
                     let drop_of_run = move |board: &mut Board<'_>, actor: &Actor| match actor.run {
                         Some(_) => board.drop_consult(&given_up, actor),
@@ -187,34 +190,34 @@ impl Verb for Consult {
     }
 }
 
-/// Archives a person's question when its client disconnects. A run's question ends with the run, because the run may
-/// repeat its request.
-struct Asked {
+/// Guard that archives a person's question when the client disconnects. The question of a run ends with the run, because
+/// the run may repeat its request.
+struct OpenQuestion {
     board: Arc<BoardHandle>,
     actor: Actor,
     /// None if the question need not be archived.
     id: Option<TaskId>,
 }
 
-impl Drop for Asked {
+impl Drop for OpenQuestion {
     fn drop(&mut self) {
         let Some(id) = self.id.take().filter(|_| self.actor.run.is_none()) else { return };
         let Ok(writer) = self.board.writer() else { return };
         let actor = self.actor.clone();
-        let told = id.clone();
+        let question = id.clone();
         writer.submit(
             move |board| board.drop_consult(&id, &actor),
             move |dropped| {
                 if let Err(error) = dropped {
-                    tracing::debug!(task = %told, %error, "question_not_dropped");
+                    tracing::debug!(task = %question, %error, "question_not_dropped");
                 }
             },
         );
     }
 }
 
-/// Returns the outcome of a question once it is known.
-fn answered(task: Task, completed: Option<Run>) -> Option<Result<Answer, Failure>> {
+/// Returns the answer to a question, or the failure if there will be none; none while its task goes on.
+fn answered(task: Task, completed: Option<Run>) -> Option<Result<ConsultReply, Failure>> {
     let none = |what: String| {
         let hint = format!("see what happened: supervisor show {}", task.id);
         let failure =
@@ -225,7 +228,7 @@ fn answered(task: Task, completed: Option<Run>) -> Option<Result<Answer, Failure
     match task.status {
         Status::Done => {
             let answer = completed.and_then(|run| run.summary).or(task.result).unwrap_or_default();
-            Some(Ok(Answer { task_id: task.id, answer }))
+            Some(Ok(ConsultReply { task_id: task.id, answer }))
         }
         Status::Blocked => none(format!("it is blocked ({})", task.block_reason.clone().unwrap_or_default())),
         Status::Archived => none("it was archived".to_owned()),
@@ -242,7 +245,7 @@ fn title(question: &str) -> String {
 }
 
 impl Command for Consult {
-    fn show(reply: &Answer, screen: &mut Screen) {
+    fn show(reply: &ConsultReply, screen: &mut Screen) {
         screen.line(printable_lines(&reply.answer));
     }
 }

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::attachments::{place_of, provide_files};
-use super::texts;
+use super::parse;
 use api::command::Command;
 use api::{Call, Verb, verb};
 use base::failure::Failure;
@@ -36,7 +36,7 @@ impl Verb for Context {
     verb! { "context": Worker, Read, members => Contextual }
 
     async fn run(self, call: Call) -> Result<Contextual, Failure> {
-        let id = texts::named(self.task_id)?;
+        let id = parse::named(self.task_id)?;
         let actor = call.actor.clone();
         // Files attached after the start of the run are copied to the paths that the context names.
         provide_files(&call, &id).await?;
@@ -52,7 +52,7 @@ impl Verb for Context {
 
 impl Command for Context {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
-        texts::default_to_own_task(&mut self.task_id, here)
+        parse::default_to_own_task(&mut self.task_id, here)
     }
 
     fn show(reply: &Contextual, screen: &mut Screen) {

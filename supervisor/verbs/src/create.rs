@@ -11,7 +11,7 @@ use kernel::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{creator, obstacles, of_tenant, texts};
+use super::{notify_default, obstacles, parse, tenant_defaults};
 use api::command::Command;
 use api::{Call, Verb, confine_to, not_for_members, verb};
 use base::exit::Code;
@@ -83,11 +83,9 @@ pub struct Create {
     pub project: Option<String>,
     /// Make it part of a mission, named by any task of it
     #[arg(long, value_name = "TASK")]
-    // A daemon of an earlier release refuses what it does not know.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mission: Option<TaskId>,
     /// Higher goes first
-    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "0", value_parser = texts::priority)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "0", value_parser = parse::priority)]
     pub priority: i64,
     /// Put it in triage until somebody specifies it
     #[arg(long)]
@@ -109,8 +107,6 @@ pub struct Create {
     pub skills: Vec<String>,
     /// A configured pool in which each run takes a place (repeatable)
     #[arg(long = "pool", value_name = "NAME")]
-    // A daemon of an earlier release refuses what it does not know.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<Pool>,
     /// Block the task after this many counted failures in a row; 0 and 1: after the first
     #[arg(long, value_name = "N")]
@@ -124,8 +120,6 @@ pub struct Create {
     /// Handling of the changes that a run in a worktree leaves uncommitted when it hands its work over: `auto` commits them, `require`
     /// blocks the task, `no` leaves them [default: the lane's]
     #[arg(long, value_name = "MODE")]
-    // A daemon of an earlier release refuses what it does not know.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<CommitMode>,
     /// What the worker may touch: a policy's name [default: the configured one]
     #[arg(long, value_name = "NAME")]
@@ -161,8 +155,6 @@ pub struct Create {
     pub initial_status: Option<String>,
     /// Who is notified: a channel of the configuration, CHANNEL:CHAT, or CHANNEL:CHAT:THREAD; `none` for nobody
     #[arg(long, value_name = "CHANNEL", env = "SUPERVISOR_CHANNEL")]
-    // A daemon of an earlier release refuses what it does not know.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<String>,
     /// Print only the task's id
     #[arg(long, short, conflicts_with = "json")]
@@ -172,7 +164,7 @@ pub struct Create {
 
 /// The reply: the task, and what its creator should know.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Created {
+pub struct CreateReply {
     #[serde(flatten)]
     pub task: Task,
     /// True if the idempotency key named an existing task.
@@ -193,7 +185,7 @@ impl Create {
 
     fn into_new_task(self) -> Result<NewTask, Failure> {
         let workspace = self.place()?;
-        texts::require_skill_names(&self.skills)?;
+        parse::require_skill_names(&self.skills)?;
         let initial = match (self.triage, self.initial_status.as_deref()) {
             (true, Some("blocked")) => {
                 return Err(Failure::usage("a task is created in triage or blocked, not both")
@@ -206,7 +198,7 @@ impl Create {
         Ok(NewTask {
             title: self.title,
             body: self.body,
-            assignee: self.assignee.filter(|profile| !texts::is_nobody(profile.as_str())),
+            assignee: self.assignee.filter(|profile| !parse::is_nobody(profile.as_str())),
             parents: self.parents,
             tenant: self.tenant,
             priority: self.priority,
@@ -250,7 +242,7 @@ impl Verb for Create {
         "create": Worker, Write,
         members,
         tool(Worker, "It runs in parallel with your task; link the two if one has to wait for the other.")
-        => Created
+        => CreateReply
     }
 
     fn policy(&self) -> Option<&str> {
@@ -266,13 +258,13 @@ impl Verb for Create {
         Ok(())
     }
 
-    async fn run(self, mut call: Call) -> Result<Created, Failure> {
+    async fn run(self, mut call: Call) -> Result<CreateReply, Failure> {
         let mission = self.mission.clone();
         let (new, warnings) = self.prepare(&mut call).await?;
         let created = call
             .write(move |board, actor| {
                 let created = board.create(new, actor)?;
-                Ok(Created { task: created.task, existing: created.existing, warnings })
+                Ok(CreateReply { task: created.task, existing: created.existing, warnings })
             })
             .await;
         let created = match created {
@@ -295,12 +287,12 @@ impl Verb for Create {
     }
 }
 
-impl Created {
+impl CreateReply {
     /// Adds the obstacles that currently keep the task from running.
     pub(super) async fn warned(self, call: &Call) -> Self {
         let mut warnings = obstacles::of_task(&self.task, call).await;
         warnings.extend(self.warnings);
-        Created { warnings, ..self }
+        CreateReply { warnings, ..self }
     }
 }
 
@@ -310,17 +302,17 @@ impl Create {
     pub(super) async fn prepare(mut self, call: &mut Call) -> Result<(NewTask, Vec<String>), Failure> {
         if call.actor.kind == ActorKind::Worker {
             self.created_by = None;
-        } else if let Some(said) = &self.workspace {
-            let place = details::workspace(call.service.root(), call.board()?.name(), said);
+        } else if let Some(workspace) = &self.workspace {
+            let place = details::workspace(call.service.root(), call.board()?.name(), workspace);
             self.workspace = place.or(self.workspace);
         }
         let place = self.place()?;
         if call.actor.kind != ActorKind::Worker {
             // The task of a plugin that is called for a tenant is one of this tenant, whether it says so or not.
             self.tenant = self.tenant.or_else(|| call.actor.tenant.clone());
-            of_tenant::fill_in(call, self.tenant.as_ref(), &mut self.assignee, &mut self.policy)?;
-            of_tenant::require_place(call, self.tenant.as_ref(), &place)?;
-            call.actor.uid = of_tenant::acting_uid(call);
+            tenant_defaults::fill_in(call, self.tenant.as_ref(), &mut self.assignee, &mut self.policy)?;
+            tenant_defaults::require_workspace(call, self.tenant.as_ref(), &place)?;
+            call.actor.uid = tenant_defaults::acting_uid(call);
         }
         // A worker names no place of its own: the kernel lets it have scratch, or the workspace of its own task.
         let presence = match call.actor.kind {
@@ -349,7 +341,7 @@ impl Create {
             warnings.push(NO_BRANCH.to_owned());
         }
         self.approver = self.approver.map(|approver| typed_approver(approver, call));
-        let channel = creator::channel(call, self.notify.as_deref())?;
+        let channel = notify_default::channel(call, self.notify.as_deref())?;
         let new = self.into_new_task()?;
         Ok((NewTask { origin: Origin { channel, ..new.origin }, ..new }, warnings))
     }
@@ -358,7 +350,7 @@ impl Create {
 impl Command for Create {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
         if let Some(path) = self.body_file.take() {
-            self.body = Some(texts::read_text(&path)?);
+            self.body = Some(parse::read_text(&path)?);
         }
         if let Some(text) = &self.workspace {
             self.workspace = Some(localized(here, text)?);
@@ -366,7 +358,7 @@ impl Command for Create {
         Ok(())
     }
 
-    fn show(reply: &Created, screen: &mut Screen) {
+    fn show(reply: &CreateReply, screen: &mut Screen) {
         let word = if reply.existing { "Already exists:" } else { "Created" };
         let id = screen.paint(Ink::Bold, reply.task.id.as_str());
         let starts = reply.task.not_before.filter(|_| reply.task.status == Status::Scheduled);
@@ -374,7 +366,7 @@ impl Command for Create {
         screen.line(format!("{word} {id}  {} ({}{starts})", printable(&reply.task.title), reply.task.status));
     }
 
-    fn warnings(reply: &Created) -> &[String] {
+    fn warnings(reply: &CreateReply) -> &[String] {
         &reply.warnings
     }
 }
@@ -383,14 +375,15 @@ impl Command for Create {
 pub(super) fn localized(here: &Invocation, text: &str) -> Result<String, Failure> {
     match details::workspace(here.root(), here.board(), text) {
         Some(place) => Ok(place),
-        None => texts::localized_workspace(text),
+        None => parse::local_workspace(text),
     }
 }
 
 /// Checks a workspace that a person names for an existing task, with this person's rights.
-pub(super) async fn place(call: &Call, said: &str) -> Result<String, Failure> {
-    let text = details::workspace(call.service.root(), call.board()?.name(), said);
-    let create = Create { workspace: Some(text.unwrap_or_else(|| said.to_owned())), ..Create::default() };
+pub(super) async fn place(call: &Call, workspace: &str) -> Result<String, Failure> {
+    let text = details::workspace(call.service.root(), call.board()?.name(), workspace);
+    let create =
+        Create { workspace: Some(text.unwrap_or_else(|| workspace.to_owned())), ..Create::default() };
     let place = create.place()?;
     check_workspace(&call.service, &place, call.actor.uid).await?;
     Ok(place.to_string())
@@ -398,11 +391,11 @@ pub(super) async fn place(call: &Call, said: &str) -> Result<String, Failure> {
 
 /// Checks a workspace for new tasks of a tenant as `create` does. Sets the caller's uid to the uid of the tenant's
 /// workers.
-pub async fn place_of(call: &mut Call, tenant: Option<&Tenant>, said: &str) -> Result<String, Failure> {
-    let create = Create { workspace: Some(said.to_owned()), ..Create::default() };
+pub async fn place_of(call: &mut Call, tenant: Option<&Tenant>, workspace: &str) -> Result<String, Failure> {
+    let create = Create { workspace: Some(workspace.to_owned()), ..Create::default() };
     let place = create.place()?;
-    of_tenant::require_place(call, tenant, &place)?;
-    call.actor.uid = of_tenant::acting_uid(call);
+    tenant_defaults::require_workspace(call, tenant, &place)?;
+    call.actor.uid = tenant_defaults::acting_uid(call);
     check_workspace(&call.service, &place, call.actor.uid).await?;
     Ok(place.to_string())
 }

@@ -16,21 +16,22 @@ use setup::browsers::{self, CODE_LIFETIME, Follower, Offer, Owner, Session};
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OpenDashboard {
-    /// The only tenant that the session sees; all of them where there is none.
+    /// The only tenant that the session sees; none for all tenants.
     pub tenant: Option<Tenant>,
-    /// True if only a browser of the asking user may follow the link.
+    /// True if only a browser of the caller's Unix user may follow the link.
     pub own_browser: bool,
 }
 
+/// One-time link to the dashboard.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Link {
-    /// The URL. The code is its fragment, which browsers do not send to the server.
+pub struct DashboardLink {
+    /// URL with the code as its fragment, which browsers do not send to the server.
     pub url: String,
     /// Lifetime of the link, in seconds.
     pub seconds: u64,
     /// Address on which the daemon listens.
     pub listen: std::net::SocketAddr,
-    /// The only tenant that the session sees.
+    /// The only tenant that the session sees; none for all tenants.
     pub tenant: Option<Tenant>,
 }
 
@@ -39,16 +40,16 @@ impl Verb for OpenDashboard {
         "open-dashboard": Operator, Daemon,
         on(None),
         members,
-        // A session that could open other sessions would never end.
+        // If a session could open another one, it could prolong itself without end.
         no_sessions
-        => Link
+        => DashboardLink
     }
 
     fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
         confine_to(tenant, &mut self.tenant)
     }
 
-    async fn run(self, call: Call) -> Result<Link, Failure> {
+    async fn run(self, call: Call) -> Result<DashboardLink, Failure> {
         let config = call.service.config();
         if let Some(tenant) = self.tenant.as_ref()
             && config.tenants.require(Some(tenant))?.is_none()
@@ -69,11 +70,11 @@ impl Verb for OpenDashboard {
                 .hint("leave `own_browser` out: the link is then for any browser of the host"));
             }
         };
-        // The offer comes first: the listener closes if no link is pending.
+        // The offer comes before the listener, which closes when no link is pending.
         let code = browsers.offer(Offer { owner, follower })?;
         let base = browsers.listen().await.inspect_err(|_| browsers.retract(&code))?;
         let url = format!("{base}/open#{code}");
-        Ok(Link {
+        Ok(DashboardLink {
             url,
             seconds: CODE_LIFETIME.as_secs(),
             listen: config.dashboard.listen,
@@ -82,14 +83,14 @@ impl Verb for OpenDashboard {
     }
 }
 
-/// Returns the user of the session that a caller asks for.
+/// Returns the owner of a session whose link a caller requests.
 fn owner(call: &Call, tenant: Option<Tenant>) -> Owner {
     let is_member = call.confined().is_some();
     Owner { name: call.actor.name.clone(), uid: call.actor.uid, tenant, is_member }
 }
 
 impl Command for OpenDashboard {
-    fn show(reply: &Link, screen: &mut Screen) {
+    fn show(reply: &DashboardLink, screen: &mut Screen) {
         screen.line(&reply.url);
     }
 }
@@ -108,13 +109,13 @@ pub struct DashboardSessions {}
 
 /// A session of the dashboard.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Shown {
+pub struct DashboardSession {
     session: String,
-    /// The person who asked for its link.
+    /// Person who requested its link.
     actor: String,
-    /// The only tenant that it sees.
+    /// The only tenant that it sees; none for all tenants.
     tenant: Option<Tenant>,
-    /// The Unix user of the browser.
+    /// Unix user of the browser.
     browser_uid: u32,
     began: Timestamp,
     used: Timestamp,
@@ -122,9 +123,9 @@ pub struct Shown {
     ends: Timestamp,
 }
 
-impl Shown {
-    fn of(session: &Session) -> Self {
-        Shown {
+impl DashboardSession {
+    fn from_session(session: &Session) -> Self {
+        DashboardSession {
             session: session.id.clone(),
             actor: session.owner.name.clone(),
             tenant: session.owner.tenant.clone(),
@@ -136,28 +137,29 @@ impl Shown {
     }
 }
 
-/// Returns true if a caller may see and end a session: a tenant's user has its own.
+/// Returns a function that is true for the owners whose sessions the caller may see and end: a user of a tenant only its
+/// own, an operator all.
 fn is_open_to(call: &Call) -> impl Fn(&Owner) -> bool + Send + 'static {
     let (tenant, uid) = (call.confined().cloned(), call.actor.uid);
     move |owner: &Owner| tenant.is_none() || (owner.tenant == tenant && owner.uid == uid && uid.is_some())
 }
 
 impl Verb for DashboardSessions {
-    verb! { "dashboard-sessions": Operator, Daemon, on(None), members => Vec<Shown> }
+    verb! { "dashboard-sessions": Operator, Daemon, on(None), members => Vec<DashboardSession> }
 
-    async fn run(self, call: Call) -> Result<Vec<Shown>, Failure> {
+    async fn run(self, call: Call) -> Result<Vec<DashboardSession>, Failure> {
         let is_open = is_open_to(&call);
         let sessions = call.service.browsers().sessions();
         Ok(sessions
             .iter()
             .filter(|session| is_open(&session.owner))
-            .map(|session| Shown::of(session))
+            .map(|session| DashboardSession::from_session(session))
             .collect())
     }
 }
 
 impl Command for DashboardSessions {
-    fn show(reply: &Vec<Shown>, screen: &mut Screen) {
+    fn show(reply: &Vec<DashboardSession>, screen: &mut Screen) {
         if reply.is_empty() {
             screen.line("No sessions.");
             return;
@@ -253,7 +255,7 @@ mod tests {
     fn the_table_of_sessions_has_each_time_whole_at_eighty_columns() {
         let session = serde_json::json!({"session": "3f9a01c2", "actor": "alice", "tenant": "acme", "browser_uid": 1000,
             "began": 1_795_000_000, "used": 1_795_003_600, "ends": 1_795_604_800});
-        let shown: Shown = serde_json::from_value(session).unwrap();
+        let shown: DashboardSession = serde_json::from_value(session).unwrap();
         let times = [shown.began, shown.used, shown.ends].map(local);
         let mut screen = Screen::plain(80);
         DashboardSessions::show(&vec![shown], &mut screen);

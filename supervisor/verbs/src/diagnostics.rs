@@ -1,16 +1,16 @@
-//! `diagnostics`: lists problems, their age and their remedies.
+//! `diagnostics`: lists the problems of tasks and of the host, with their age and their remedies.
 
 use kernel::{Severity, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::texts;
+use super::parse;
 use api::command::Command;
 use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::terminal::{Ink, Screen, printable};
 use base::time::timestamp;
-use upkeep::diagnosis::{self, Finding};
+use upkeep::diagnosis::{self, DiagnosedSubject};
 
 /// Show problems, their age and how to fix them
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -28,7 +28,7 @@ Examples:
 )]
 pub struct Diagnostics {
     /// Only problems of at least this severity
-    #[arg(long, value_name = "SEVERITY", value_parser = texts::word::<Severity>(Severity::ALL.iter().map(|word| word.as_str())))]
+    #[arg(long, value_name = "SEVERITY", value_parser = parse::word::<Severity>(Severity::ALL.iter().map(|word| word.as_str())))]
     pub severity: Option<Severity>,
     /// Only problems of this task
     #[arg(long, value_name = "TASK")]
@@ -36,9 +36,9 @@ pub struct Diagnostics {
 }
 
 impl Verb for Diagnostics {
-    verb! { "diagnostics": Operator, Read => Vec<Finding> }
+    verb! { "diagnostics": Operator, Read => Vec<DiagnosedSubject> }
 
-    async fn run(self, call: Call) -> Result<Vec<Finding>, Failure> {
+    async fn run(self, call: Call) -> Result<Vec<DiagnosedSubject>, Failure> {
         let board = call.board()?.name().clone();
         let named = self.task.clone();
         let (task, found) = call
@@ -60,14 +60,14 @@ impl Verb for Diagnostics {
         if let Some(task) = task.filter(|_| self.severity.is_none())
             && found.is_empty()
         {
-            found.push(Finding::of_task(&task, Vec::new()));
+            found.push(DiagnosedSubject::of_task(&task, Vec::new()));
         }
         Ok(found)
     }
 }
 
 impl Command for Diagnostics {
-    fn show(reply: &Vec<Finding>, screen: &mut Screen) {
+    fn show(reply: &Vec<DiagnosedSubject>, screen: &mut Screen) {
         if reply.is_empty() {
             screen.line("Nothing is wrong.");
             return;
@@ -80,7 +80,8 @@ impl Command for Diagnostics {
         for (severity, ink) in
             [(Severity::Critical, Ink::Red), (Severity::Error, Ink::Red), (Severity::Warning, Ink::Yellow)]
         {
-            let of_it = |one: &&Finding| one.diagnostics.iter().any(|found| found.severity == severity);
+            let of_it =
+                |one: &&DiagnosedSubject| one.diagnostics.iter().any(|found| found.severity == severity);
             if !reply.iter().any(|one| of_it(&one)) {
                 continue;
             }

@@ -9,14 +9,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use workspace::{Detail, Diff as Found, FileDiff, FileStatus, LineKind};
 
-use super::texts;
+use super::parse;
 use api::command::Command;
 use api::{Call, Verb, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::{Ink, Screen, printable};
-use daemon::{Wanted, Work, diff_of_runs};
+use daemon::{DiffRequest, Work, diff_of_runs};
 
 /// Time limit of a diff, without the time that it waits for other diffs.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -52,7 +52,7 @@ pub struct Diff {
 
 /// The work of runs as files and lines.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Shown {
+pub struct DiffReply {
     pub task_id: TaskId,
     /// The latest run whose work is included.
     pub run_id: RunId,
@@ -65,14 +65,14 @@ pub struct Shown {
 }
 
 impl Verb for Diff {
-    verb! { "diff": Operator, Read, members => Shown }
+    verb! { "diff": Operator, Read, members => DiffReply }
 
     fn answered_within(&self) -> Duration {
         ANSWERED
     }
 
-    async fn run(self, call: Call) -> Result<Shown, Failure> {
-        let task_id = texts::named(self.task_id)?;
+    async fn run(self, call: Call) -> Result<DiffReply, Failure> {
+        let task_id = parse::named(self.task_id)?;
         let (id, actor) = (task_id.clone(), call.actor.clone());
         let (task, runs) = call
             .read(move |view| {
@@ -82,25 +82,25 @@ impl Verb for Diff {
             .await?;
         let (service, board) = (call.service.clone(), call.board()?.name().clone());
         let detail = if self.stat { Detail::Counts } else { Detail::Lines };
-        let wanted = Wanted { task, runs, run: self.run, detail };
+        let wanted = DiffRequest { task, runs, run: self.run, detail };
         let look = move |cancel: &_| diff_of_runs(service.root(), &board, &wanted, cancel);
-        let whose = call.actor.tenant.clone();
-        let looked = call.service.diffs().look_within(LONGEST, &whose, look).await;
+        let tenant = call.actor.tenant.clone();
+        let looked = call.service.diffs().run_within(LONGEST, &tenant, look).await;
         let late = |why: String| {
             Failure::new(Code::TryAgain, format!("the work of {task_id} was not read: {why}"))
                 .hint("try again in a moment; --stat reads less")
         };
         let Work { run, live, diff } = looked.map_err(late)??;
-        Ok(Shown { task_id, run_id: run, live, stat: self.stat, diff })
+        Ok(DiffReply { task_id, run_id: run, live, stat: self.stat, diff })
     }
 }
 
 impl Command for Diff {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
-        texts::default_to_own_task(&mut self.task_id, here)
+        parse::default_to_own_task(&mut self.task_id, here)
     }
 
-    fn show(reply: &Shown, screen: &mut Screen) {
+    fn show(reply: &DiffReply, screen: &mut Screen) {
         for warning in &reply.diff.warnings {
             screen.line(screen.paint(Ink::Yellow, &printable(&format!("warning: {warning}"))));
         }
@@ -157,7 +157,7 @@ fn show_counts(diff: &Found, screen: &mut Screen) {
     let marks = |count: usize, mark: &str| mark.repeat((count * MARKS.min(most)).div_ceil(most.max(1)));
     for file in &diff.files {
         let name = format!("{:<widest$}", name(file));
-        let told = if file.binary {
+        let lines = if file.binary {
             "no text".to_owned()
         } else if file.truncated {
             "too long".to_owned()
@@ -171,7 +171,7 @@ fn show_counts(diff: &Found, screen: &mut Screen) {
             FileStatus::Deleted => " (gone)",
             FileStatus::Modified | FileStatus::Renamed => "",
         };
-        screen.line(format!(" {name} | {told}{status}"));
+        screen.line(format!(" {name} | {lines}{status}"));
     }
     let (more, less) =
         diff.files.iter().fold((0, 0), |(more, less), file| (more + file.additions, less + file.deletions));

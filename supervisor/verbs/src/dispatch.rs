@@ -13,7 +13,10 @@ use api::{Call, Verb, flag, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Cell, Screen, printable};
-use daemon::{Asked, Claim, Claimant, Event, Known, OwnerLink, Room, TaskKey, Waiting, look};
+use daemon::{
+    Capacity, ClaimInputs, Claimant, Event, OwnerLink, RosterAndConfig, StartClaim, TaskKey, UnadmittedTask,
+    scan,
+};
 use host::headroom;
 use setup::roster::Roster;
 
@@ -106,7 +109,7 @@ pub struct Dispatched {
     #[serde(default)]
     pub(crate) auto_assigned_default: Vec<TaskId>,
     /// Ready tasks that wait, each with its reason.
-    pub waiting: Vec<Waiting>,
+    pub waiting: Vec<UnadmittedTask>,
 }
 
 impl Dispatched {
@@ -132,7 +135,7 @@ impl Verb for Dispatch {
         if self.dry_run {
             return plan(&call, self.max).await;
         }
-        let Some(daemon) = OwnerLink::of(&call.service) else {
+        let Some(daemon) = OwnerLink::from_service(&call.service) else {
             return Err(Failure::new(Code::Unreachable, "no daemon is running for this root"));
         };
         let live = daemon.ask(Event::Look).await?.live;
@@ -203,8 +206,8 @@ impl Command for Dispatch {
 }
 
 /// Returns the daemon's free slots; without a daemon, the slots beside the runs that are still active.
-async fn room(call: &Call, roster: Arc<Roster>) -> Result<Room, Failure> {
-    if let Some(daemon) = OwnerLink::of(&call.service) {
+async fn room(call: &Call, roster: Arc<Roster>) -> Result<Capacity, Failure> {
+    if let Some(daemon) = OwnerLink::from_service(&call.service) {
         return daemon.ask(Event::Room).await;
     }
     let board = call.board()?.name().clone();
@@ -216,14 +219,19 @@ async fn room(call: &Call, roster: Arc<Roster>) -> Result<Room, Failure> {
             let claim = |run: Run| {
                 let task = view.expect_task(&run.task_id)?;
                 let key = TaskKey { board: board.clone(), task: run.task_id };
-                let asked = Asked { policy: run.policy.as_deref(), ..Asked::by(&task) };
-                let who = Claimant { tenant: run.tenant, profile: run.profile };
-                Ok(Claim::new(key, who, asked, Known { roster: &roster, config: &config }))
+                let asked = ClaimInputs { policy: run.policy.as_deref(), ..ClaimInputs::by(&task) };
+                let claimant = Claimant { tenant: run.tenant, profile: run.profile };
+                Ok(StartClaim::new(
+                    key,
+                    claimant,
+                    asked,
+                    RosterAndConfig { roster: &roster, config: &config },
+                ))
             };
-            ours.map(claim).collect::<Result<Vec<Claim>, kernel::Error>>()
+            ours.map(claim).collect::<Result<Vec<StartClaim>, kernel::Error>>()
         })
         .await?;
-    let room = Room::beside(&running, call.service.config()).measured(headroom::read);
+    let room = Capacity::with_running(&running, call.service.config()).measured(headroom::read);
     let room = room.keeping(&name, &holds, kernel::SystemClock.now());
     let service = Arc::clone(&call.service);
     let others = tokio::task::spawn_blocking(move || {
@@ -248,7 +256,7 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
     let mut room = room(call, Arc::clone(&roster)).await?.limited(max);
     let board = call.board()?.name().clone();
     call.read(move |view| {
-        let looked = look(view, &board, &mut room, &roster)?;
+        let looked = scan(view, &board, &mut room, &roster)?;
         let mut plan = Dispatched::default();
         for (candidate, _) in looked.admitted {
             plan.spawned.push(Spawned {
@@ -264,8 +272,8 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
         let ready = Filter { statuses: vec![Status::Ready], limit: LOOK, ..Filter::default() };
         let mut left = view.tasks(&ready)?.tasks;
         left.retain(|task| plan.spawned.iter().all(|one| one.task_id != task.id));
-        let told = view.waiting_all(&left, &roster.accounts(&config))?;
-        for (task, why) in left.into_iter().zip(told) {
+        let reasons = view.waiting_all(&left, &roster.accounts(&config))?;
+        for (task, why) in left.into_iter().zip(reasons) {
             let Some(profile) = task.assignee.clone() else {
                 plan.skipped_unassigned.push(task.id);
                 continue;
@@ -279,14 +287,14 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
                 }
                 Err(why) => {
                     let why = why.waiting();
-                    plan.waiting.push(Waiting { board: board.clone(), task: task.id, why });
+                    plan.waiting.push(UnadmittedTask { board: board.clone(), task: task.id, why });
                     continue;
                 }
             }
             let key = TaskKey { board: board.clone(), task: task.id.clone() };
-            let who = Claimant { tenant: task.tenant.clone(), profile: Some(profile.clone()) };
-            let known = Known { roster: &roster, config: &config };
-            let claim = Claim::new(key, who, Asked::by(&task), known);
+            let claimant = Claimant { tenant: task.tenant.clone(), profile: Some(profile.clone()) };
+            let known = RosterAndConfig { roster: &roster, config: &config };
+            let claim = StartClaim::new(key, claimant, ClaimInputs::by(&task), known);
             let refusal = room.refusal(&claim);
             match (why, refusal, room.full_profile(&claim)) {
                 (None, Some(refusal), Some(current)) if refusal.reach == Reach::Profile => {
@@ -303,7 +311,7 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
                         )
                     };
                     let why = why.unwrap_or_else(turn);
-                    plan.waiting.push(Waiting { board: board.clone(), task: task.id, why });
+                    plan.waiting.push(UnadmittedTask { board: board.clone(), task: task.id, why });
                 }
             }
         }

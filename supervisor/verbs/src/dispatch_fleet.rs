@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use workspace::WorkspaceSpec;
 
-use super::fleet_root::Above;
-use super::{creator, obstacles, of_tenant, texts};
+use super::fleet_root::ParentDirectory;
+use super::{notify_default, obstacles, parse, tenant_defaults};
 use api::command::Command;
 use api::{Call, Verb, blocking, confine_to, verb};
 use base::exit::Code;
@@ -84,7 +84,7 @@ pub struct DispatchFleet {
     #[serde(skip)]
     pub body_file: Option<PathBuf>,
     /// Higher goes first
-    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "0", value_parser = texts::priority)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "0", value_parser = parse::priority)]
     #[serde(default)]
     pub priority: i64,
     /// End a run after this time: seconds, or 30s, 5m, 2h, 1d
@@ -270,10 +270,10 @@ impl DispatchFleet {
     fn judged(&self, directory: &str, tick: &Tick, call: &Call) -> Result<NewFleetTask, Failure> {
         let mut task = self.task(directory, tick)?;
         let tenant = task.task.tenant.clone();
-        let own = &mut task.task;
-        of_tenant::fill_in(call, tenant.as_ref(), &mut own.assignee, &mut own.policy)?;
+        let fields = &mut task.task;
+        tenant_defaults::fill_in(call, tenant.as_ref(), &mut fields.assignee, &mut fields.policy)?;
         let place = WorkspaceSpec::Directory(self.root.join(directory));
-        of_tenant::require_place(call, tenant.as_ref(), &place)?;
+        tenant_defaults::require_workspace(call, tenant.as_ref(), &place)?;
         Ok(task)
     }
 
@@ -287,7 +287,7 @@ impl DispatchFleet {
         let judged = self.directories.iter().map(|name| (name.clone(), self.judged(name, tick, call)));
         let (judged, root): (Vec<_>, _) = (judged.collect(), self.root.clone());
         let looked = blocking("the directories were not looked at", move || {
-            let above = Above::look(&root)?;
+            let above = ParentDirectory::examine(&root)?;
             let look = |(name, task): (String, Result<NewFleetTask, Failure>)| {
                 let task = task.and_then(|task| above.require(&root.join(&name)).map(|()| task));
                 (name, task)
@@ -343,9 +343,13 @@ impl Verb for DispatchFleet {
         }
         if let Some(tenant) = call.confined() {
             // This check comes first: a tenant's user must not learn which directories exist outside of its own place.
-            of_tenant::require_place(&call, Some(tenant), &WorkspaceSpec::Directory(self.root.clone()))?;
+            tenant_defaults::require_workspace(
+                &call,
+                Some(tenant),
+                &WorkspaceSpec::Directory(self.root.clone()),
+            )?;
         }
-        call.actor.uid = of_tenant::acting_uid(&call);
+        call.actor.uid = tenant_defaults::acting_uid(&call);
         if let Some(creator) = self.creator {
             let is_root = call.actor.uid == Some(0) && call.confined().is_none();
             if !is_root && call.actor.uid != Some(creator) {
@@ -361,7 +365,7 @@ impl Verb for DispatchFleet {
         let mut reply =
             FleetDispatched::none(self.profile.clone(), self.root.clone(), tick.clone(), self.dry_run);
         reply.warnings.extend(obstacles::obstacle(&self.profile, self.policy.as_deref(), None, &call).await?);
-        let channel = creator::channel(&call, self.notify.as_deref())?;
+        let channel = notify_default::channel(&call, self.notify.as_deref())?;
         let mut tasks = Vec::new();
         for (directory, task) in self.tasks(&tick, &call).await? {
             match task {
@@ -403,9 +407,9 @@ impl Verb for DispatchFleet {
 impl Command for DispatchFleet {
     fn localize(&mut self, _here: &Invocation) -> Result<(), Failure> {
         if let Some(path) = self.body_file.take() {
-            self.body = Some(texts::read_text(&path)?);
+            self.body = Some(parse::read_text(&path)?);
         }
-        let root = texts::expanded(&self.root);
+        let root = parse::expanded(&self.root);
         self.root = std::path::absolute(&root).map_err(|e| Failure::file("resolve", &root, &e))?;
         self.tick = Some(self.tick.take().unwrap_or_else(today));
         Ok(())

@@ -9,7 +9,7 @@ use api::{Call, Verb, blocking, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Ink, Screen, printable};
-use upkeep::doctor::{self, Examination, Report, Verdict};
+use upkeep::doctor::{self, CheckResult, DoctorReport, Examination};
 
 /// Check the root, its boards and what this host can enforce
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -36,12 +36,12 @@ pub struct Doctor {
 }
 
 impl Verb for Doctor {
-    verb! { "doctor": Operator, Read, on(None) => Report }
+    verb! { "doctor": Operator, Read, on(None) => DoctorReport }
 
-    async fn run(self, call: Call) -> Result<Report, Failure> {
+    async fn run(self, call: Call) -> Result<DoctorReport, Failure> {
         let troubles = status::troubles(&call);
         let asked = Examination { replay: self.replay, repair: false };
-        let unheard = call.service.daemon().is_some().then(|| call.service.unheard());
+        let unheard = call.service.daemon().is_some().then(|| call.service.unreachable());
         blocking("the examination did not finish", move || {
             doctor::examine(call.service.root(), asked, troubles, unheard.as_ref())
         })
@@ -50,27 +50,27 @@ impl Verb for Doctor {
 }
 
 impl Command for Doctor {
-    fn show(reply: &Report, screen: &mut Screen) {
+    fn show(reply: &DoctorReport, screen: &mut Screen) {
         show(reply, screen);
     }
 
-    fn verdict(reply: &Report) -> u8 {
+    fn verdict(reply: &DoctorReport) -> u8 {
         code(reply)
     }
 }
 
 /// The exit code of the checks.
-pub(super) fn code(report: &Report) -> u8 {
+pub(super) fn code(report: &DoctorReport) -> u8 {
     if report.ok { 0 } else { Code::Failed.exit() }
 }
 
 /// Shows the checks, one by one.
-pub(super) fn show(report: &Report, screen: &mut Screen) {
+pub(super) fn show(report: &DoctorReport, screen: &mut Screen) {
     for check in &report.checks {
         let (ink, word) = match check.verdict {
-            Verdict::Ok => (Ink::Green, "ok"),
-            Verdict::Warning => (Ink::Yellow, "warning"),
-            Verdict::Error => (Ink::Red, "error"),
+            CheckResult::Ok => (Ink::Green, "ok"),
+            CheckResult::Warning => (Ink::Yellow, "warning"),
+            CheckResult::Error => (Ink::Red, "error"),
         };
         let label = screen.paint(ink, word);
         let gap = " ".repeat(8 - word.len());

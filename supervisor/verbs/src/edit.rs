@@ -6,7 +6,7 @@ use kernel::{CommitMode, Pool, Task, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{create, obstacles, texts};
+use super::{create, obstacles, parse};
 use api::command::Command;
 use api::{Call, Verb, not_for_members, require_own, verb};
 use base::failure::Failure;
@@ -46,7 +46,7 @@ pub struct Edit {
     #[serde(skip)]
     pub body_file: Option<PathBuf>,
     /// Higher goes first
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = texts::priority)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parse::priority)]
     #[serde(default)]
     pub priority: Option<i64>,
     /// Block the task after this many counted failures in a row; 0 and 1: after the first
@@ -62,7 +62,7 @@ pub struct Edit {
     #[serde(default)]
     pub summary: Option<String>,
     /// The metadata of its last completed run: a JSON object
-    #[arg(long, value_name = "JSON", value_parser = texts::json_object)]
+    #[arg(long, value_name = "JSON", value_parser = parse::json_object)]
     #[serde(default)]
     pub metadata: Option<serde_json::Value>,
     /// Its tenant; only before its first run, and without links
@@ -99,31 +99,30 @@ pub struct Edit {
     pub skills: Option<Vec<String>>,
     /// A configured pool in which each run also takes a place (repeatable)
     #[arg(long = "pool", value_name = "NAME")]
-    // A daemon of an earlier release refuses what it does not know.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub pools: Vec<Pool>,
     /// A pool in which its runs no longer take a place (repeatable)
     #[arg(long = "remove-pool", value_name = "NAME")]
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub removed_pools: Vec<Pool>,
     /// Remove all pools that it names
     #[arg(long, conflicts_with = "removed_pools")]
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub clear_pools: bool,
 }
 
-/// The changed task, and warnings for the editor.
+/// Reply: the changed task, with warnings for the person who changed it.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Edited {
     #[serde(flatten)]
     pub task: Task,
-    /// Changes without an effect.
+    /// Warnings about changes that have no effect at present.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
 impl Edit {
-    /// Changes that are stored but have no effect at present.
+    /// Returns warnings about changes that are stored but have no effect at present: unknown skills and pools.
     pub(super) fn warnings(&self, call: &Call) -> Vec<String> {
         let mut warnings = obstacles::missing_skills(self.skills.as_deref().unwrap_or_default(), call);
         warnings.extend(obstacles::missing_pools(&self.pools.iter().cloned().collect(), None, call));
@@ -135,10 +134,13 @@ impl Edit {
         Edit { task_id: self.task_id.clone(), ..Edit::default() } == *self
     }
 
-    /// Returns the requested change. Its places and policies are checked as in `create`.
+    /// Returns the requested change.
+    ///
+    /// # Errors
+    /// The policy does not exist, or the caller may not use the workspace, as in `create`.
     pub(super) async fn change(self, call: &Call) -> Result<kernel::Edit, Failure> {
         let workspace = match self.workspace {
-            Some(said) => Some(create::place(call, &said).await?),
+            Some(workspace) => Some(create::place(call, &workspace).await?),
             None => None,
         };
         if let Some(policy) = &self.policy {
@@ -187,8 +189,8 @@ impl Verb for Edit {
     }
 
     async fn run(self, call: Call) -> Result<Edited, Failure> {
-        let id = texts::named(self.task_id.clone())?;
-        texts::require_skill_names(self.skills.as_deref().unwrap_or_default())?;
+        let id = parse::named(self.task_id.clone())?;
+        parse::require_skill_names(self.skills.as_deref().unwrap_or_default())?;
         let warnings = self.warnings(&call);
         let edit = self.change(&call).await?;
         call.write(move |board, actor| Ok(Edited { task: board.edit(&id, &edit, actor)?, warnings })).await
@@ -197,9 +199,9 @@ impl Verb for Edit {
 
 impl Command for Edit {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
-        texts::default_to_own_task(&mut self.task_id, here)?;
+        parse::default_to_own_task(&mut self.task_id, here)?;
         if let Some(path) = self.body_file.take() {
-            self.body = Some(texts::read_text(&path)?);
+            self.body = Some(parse::read_text(&path)?);
         }
         if let Some(text) = &self.workspace {
             self.workspace = Some(create::localized(here, text)?);

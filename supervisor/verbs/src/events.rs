@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use api::command::Command;
-use api::{ANSWERED, Call, Verb, confine_to, verb};
+use api::{Call, REPLY_TIME, Verb, confine_to, verb};
 use base::failure::Failure;
 use base::terminal::{Ink, Screen, printable};
 use base::time::timestamp;
@@ -85,7 +85,7 @@ impl Verb for Events {
     verb! { "events": Operator, Read, members => EventPage }
 
     fn answered_within(&self) -> Duration {
-        ANSWERED + Duration::from_secs(self.wait).min(LONGEST_WAIT)
+        REPLY_TIME + Duration::from_secs(self.wait).min(LONGEST_WAIT)
     }
 
     fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
@@ -179,18 +179,18 @@ pub fn line(event: &Event, screen: &mut Screen) {
     let time = screen.paint(Ink::Dim, &timestamp::clock(event.created_at));
     let run = event.run_id.map(|run| format!("run {run}")).unwrap_or_default();
     let task = event.task_id.as_ref().map_or("-", kernel::TaskId::as_str);
-    let told = event.payload.as_ref().map(told).unwrap_or_default();
-    screen.line_cut(&format!("{time}  {task:<10}  {kind}  {run:<7}  "), &printable(&told));
+    let payload = event.payload.as_ref().map(payload_text).unwrap_or_default();
+    screen.line_cut(&format!("{time}  {task:<10}  {kind}  {run:<7}  "), &printable(&payload));
 }
 
 /// Returns an event as one line: its text, or its facts if it has none. JSON output has the whole event.
-fn told(payload: &serde_json::Value) -> String {
+fn payload_text(payload: &serde_json::Value) -> String {
     let Some(facts) = payload.as_object() else { return String::new() };
     let texts = ["summary", "reason", "error", "note"];
     if let Some(text) = texts.iter().find_map(|name| facts.get(*name)?.as_str()) {
         return text.lines().next().unwrap_or_default().to_owned();
     }
-    let mut told = Vec::new();
+    let mut pieces = Vec::new();
     for (name, value) in facts {
         let text = match value {
             serde_json::Value::String(text) if !text.is_empty() => text.clone(),
@@ -201,10 +201,10 @@ fn told(payload: &serde_json::Value) -> String {
         };
         // The run has a column of its own, and locks interest nobody.
         if !matches!(name.as_str(), "lock" | "run_id" | "result_len") {
-            told.push(format!("{} {text}", name.replace('_', " ")));
+            pieces.push(format!("{} {text}", name.replace('_', " ")));
         }
     }
-    told.join(", ")
+    pieces.join(", ")
 }
 
 #[cfg(test)]
@@ -214,9 +214,9 @@ mod tests {
 
     #[test]
     fn an_event_is_told_by_its_text_or_else_by_its_facts() {
-        assert_eq!(told(&json!({ "summary": "one\ntwo", "result_len": 0 })), "one");
+        assert_eq!(payload_text(&json!({ "summary": "one\ntwo", "result_len": 0 })), "one");
         let created = json!({ "by": "ann", "parents": [], "status": "ready", "tenant": null });
-        assert_eq!(told(&created), "by ann, status ready");
-        assert_eq!(told(&json!({ "lock": "h:1:x", "run_id": 1 })), "");
+        assert_eq!(payload_text(&created), "by ann, status ready");
+        assert_eq!(payload_text(&json!({ "lock": "h:1:x", "run_id": 1 })), "");
     }
 }

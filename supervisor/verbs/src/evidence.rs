@@ -5,11 +5,11 @@ use workspace::{Evidence, Uncommitted};
 
 use base::terminal::printable;
 
-/// Length of a commit's name that is shown.
+/// Number of shown characters of a commit's id.
 const SHORT: usize = 10;
 
-/// Returns the changes of the latest run that made some in git, as the supervisor found them: pairs of a label and a
-/// text.
+/// Returns the latest run with evidence, and the evidence as pairs of a label and a text: the run's changes in git as
+/// the supervisor found them.
 pub(super) fn lines(runs: &[Run]) -> Option<(RunId, Vec<(&'static str, String)>)> {
     let (run, evidence) = runs.iter().rev().find_map(|run| Some((run.id, run.evidence.as_ref()?)))?;
     let lines = if let Ok(evidence) = serde_json::from_value::<Evidence>(evidence.clone()) {
@@ -31,43 +31,44 @@ fn found(evidence: &Evidence) -> Vec<(&'static str, String)> {
         _ => String::new(),
     };
     let files = Counted(evidence.files, "changed path");
-    let mut told = vec![("changes", format!("{commits}, {files}{lines}"))];
+    let mut lines = vec![("changes", format!("{commits}, {files}{lines}"))];
     for commit in &evidence.commits {
         let id: String = commit.id.chars().take(SHORT).collect();
-        told.push(("commit", printable(&format!("{id} {}", commit.subject))));
+        lines.push(("commit", printable(&format!("{id} {}", commit.subject))));
     }
     for changed in &evidence.changed {
-        told.push((changed.change.as_str(), printable(&changed.path)));
+        lines.push((changed.change.as_str(), printable(&changed.path)));
     }
     let more = evidence.files.saturating_sub(evidence.changed.len());
     if more > 0 {
-        told.push(("and", format!("{more} more")));
+        lines.push(("and", format!("{more} more")));
     }
     if let Some(uncommitted) = &evidence.uncommitted {
-        told.extend(rest(uncommitted));
+        lines.extend(rest(uncommitted));
     }
-    told
+    lines
 }
 
-/// Lines about uncommitted changes: the commit that the supervisor made of them, and the remaining paths with the reasons.
+/// Returns the lines about uncommitted changes: the commit that the supervisor made of them, and the remaining paths
+/// with the reasons.
 fn rest(uncommitted: &Uncommitted) -> Vec<(&'static str, String)> {
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     if let Some(commit) = &uncommitted.commit {
         let id: String = commit.chars().take(SHORT).collect();
         let paths = Counted(uncommitted.committed, "path");
-        told.push((
+        lines.push((
             "committed",
             printable(&format!("by the supervisor: {paths} that the run left, as {id}")),
         ));
     }
     if let Some(why) = &uncommitted.hindrance {
-        told.push(("uncommitted", printable(&format!("nothing could be committed: {why}"))));
+        lines.push(("uncommitted", printable(&format!("nothing could be committed: {why}"))));
     }
     for left in &uncommitted.left {
-        told.push(("uncommitted", printable(&format!("{} ({})", left.path, left.why.as_str()))));
+        lines.push(("uncommitted", printable(&format!("{} ({})", left.path, left.why.as_str()))));
     }
     if uncommitted.more > 0 {
-        told.push(("and", format!("{} more are uncommitted", uncommitted.more)));
+        lines.push(("and", format!("{} more are uncommitted", uncommitted.more)));
     }
-    told
+    lines
 }

@@ -12,7 +12,7 @@ use api::{Call, Verb, blocking, verb};
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
 use upkeep::transfer::attached;
-use upkeep::transfer::{self, Exported};
+use upkeep::transfer::{self, ExportReport};
 
 /// Export the whole board as JSON Lines
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -53,14 +53,14 @@ impl Verb for Export {
         "export": Operator, Read,
         // The request names a file of the host.
         no_sessions
-        => Exported
+        => ExportReport
     }
 
     fn answered_within(&self) -> Duration {
         Duration::from_hours(24)
     }
 
-    async fn run(self, call: Call) -> Result<Exported, Failure> {
+    async fn run(self, call: Call) -> Result<ExportReport, Failure> {
         let existing = self.existing();
         let Some(file) = self.file.filter(|file| file.is_absolute()) else {
             return Err(Failure::usage("export needs the absolute path of a file")
@@ -75,7 +75,7 @@ impl Verb for Export {
 }
 
 impl Command for Export {
-    fn show(reply: &Exported, screen: &mut Screen) {
+    fn show(reply: &ExportReport, screen: &mut Screen) {
         let total: u64 = reply.rows.values().sum();
         let to = reply.file.as_deref().map(|file| printable(&file.display().to_string()));
         screen.line(format!(

@@ -10,14 +10,14 @@ use host::unlinked;
 
 /// The directory above the fleet's directories: its owner, and whether other users cannot create directories in it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Above {
+pub(super) struct ParentDirectory {
     owner: u32,
     is_closed: bool,
 }
 
-impl Above {
+impl ParentDirectory {
     /// Examines the directory. Refuses a path with a symbolic link.
-    pub(super) fn look(root: &Path) -> Result<Self, Failure> {
+    pub(super) fn examine(root: &Path) -> Result<Self, Failure> {
         let wanted = "a directory with one subdirectory for each task";
         let (stat, kind) = status(root, wanted)?;
         if kind == FileType::Symlink {
@@ -27,7 +27,7 @@ impl Above {
         if kind != FileType::Directory {
             return Err(Failure::usage(format!("{} is not a directory", root.display())).hint(wanted));
         }
-        Ok(Above { owner: stat.st_uid, is_closed: stat.st_mode & 0o022 == 0 })
+        Ok(ParentDirectory { owner: stat.st_uid, is_closed: stat.st_mode & 0o022 == 0 })
     }
 
     /// Refuses a path that is no directory, and a directory that another user than the owner created.
@@ -38,8 +38,8 @@ impl Above {
             let what = if kind == FileType::Symlink { "a symbolic link" } else { "no directory" };
             return Err(Failure::usage(format!("{} is {what}", path.display())).hint("it is left out"));
         }
-        let own = nix::unistd::geteuid().as_raw();
-        let is_trusted = stat.st_uid == self.owner || (self.is_closed && [0, own].contains(&self.owner));
+        let euid = nix::unistd::geteuid().as_raw();
+        let is_trusted = stat.st_uid == self.owner || (self.is_closed && [0, euid].contains(&self.owner));
         if is_trusted {
             return Ok(());
         }
@@ -73,22 +73,24 @@ mod tests {
 
     #[test]
     fn a_directory_that_another_user_has_put_there_is_refused() {
-        let own = nix::unistd::geteuid().as_raw();
+        let euid = nix::unistd::geteuid().as_raw();
         let temporary = tempfile::tempdir().unwrap();
         let dir = temporary.path().canonicalize().unwrap();
         let sub = dir.join("a");
         std::fs::create_dir(&sub).unwrap();
         std::os::unix::fs::symlink(&sub, dir.join("link")).unwrap();
-        Above { owner: own, is_closed: false }.require(&sub).unwrap();
-        Above { owner: own, is_closed: true }.require(&sub).unwrap();
-        let refused = Above { owner: own + 1, is_closed: false }.require(&sub).unwrap_err();
+        ParentDirectory { owner: euid, is_closed: false }.require(&sub).unwrap();
+        ParentDirectory { owner: euid, is_closed: true }.require(&sub).unwrap();
+        let refused = ParentDirectory { owner: euid + 1, is_closed: false }.require(&sub).unwrap_err();
         assert_eq!(refused.code, Code::NotPermitted);
-        assert!(Above { owner: own + 1, is_closed: true }.require(&sub).is_err());
-        assert!(Above { owner: own, is_closed: true }.require(&dir.join("link")).is_err());
-        assert!(Above::look(&dir.join("link")).unwrap_err().message.contains("is a symbolic link"));
+        assert!(ParentDirectory { owner: euid + 1, is_closed: true }.require(&sub).is_err());
+        assert!(ParentDirectory { owner: euid, is_closed: true }.require(&dir.join("link")).is_err());
+        assert!(
+            ParentDirectory::examine(&dir.join("link")).unwrap_err().message.contains("is a symbolic link")
+        );
         std::fs::create_dir(sub.join("b")).unwrap();
         for name in ["link/b", "link/absent"] {
-            let refused = Above::look(&dir.join(name)).unwrap_err();
+            let refused = ParentDirectory::examine(&dir.join(name)).unwrap_err();
             assert!(refused.message.contains("leads through a symbolic link"), "{refused}");
         }
     }

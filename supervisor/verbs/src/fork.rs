@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use workspace::{Name, WorkspaceSpec, Worktree};
 
-use super::create::{Created, place_of};
+use super::create::{CreateReply, place_of};
 use api::command::Command;
 use api::{Call, Verb, verb};
 use base::exit::Code;
@@ -66,9 +66,9 @@ fn branch(task: &Task) -> Option<String> {
 }
 
 impl Verb for Fork {
-    verb! { "fork": Operator, Write, members => Created }
+    verb! { "fork": Operator, Write, members => CreateReply }
 
-    async fn run(self, mut call: Call) -> Result<Created, Failure> {
+    async fn run(self, mut call: Call) -> Result<CreateReply, Failure> {
         if self.body.trim().is_empty() {
             return Err(Failure::usage("the fork has nothing to do")
                 .hint("say what: supervisor fork TASK 'now try …'"));
@@ -102,7 +102,7 @@ impl Verb for Fork {
         let created = call
             .write(move |board, actor| {
                 let created = board.fork(&id, order, actor)?;
-                Ok(Created { task: created.task, existing: created.existing, warnings: Vec::new() })
+                Ok(CreateReply { task: created.task, existing: created.existing, warnings: Vec::new() })
             })
             .await?;
         Ok(created.warned(&call).await)
@@ -110,7 +110,7 @@ impl Verb for Fork {
 }
 
 impl Command for Fork {
-    fn show(reply: &Created, screen: &mut Screen) {
+    fn show(reply: &CreateReply, screen: &mut Screen) {
         let id = screen.paint(Ink::Bold, reply.task.id.as_str());
         let title = printable(&reply.task.title);
         screen.line(format!(
@@ -120,7 +120,7 @@ impl Command for Fork {
         ));
     }
 
-    fn warnings(reply: &Created) -> &[String] {
+    fn warnings(reply: &CreateReply) -> &[String] {
         &reply.warnings
     }
 }

@@ -1,4 +1,4 @@
-//! `gc`: removes finished and unneeded files, and reports the rest with reasons.
+//! `gc`: removes files and rows that nothing needs any more, and reports the others with the reason why they stay.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use kernel::{Clock as _, SystemClock, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::spent::bytes_brief;
+use super::usage_text::bytes_brief;
 use api::command::Command;
 use api::{Call, Verb, blocking, verb};
 use base::failure::Failure;
@@ -15,7 +15,7 @@ use base::terminal::{Ink, Screen};
 use daemon::REPLY_AGE;
 use daemon::gc::{Ages, Collection, Cursor, Item, Sweep};
 
-/// Time that one call works before it reports its progress.
+/// Time for which one call works. Its reply has a cursor from which the client's next call goes on.
 const SLICE: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_hours(24);
 
@@ -49,7 +49,7 @@ pub struct Gc {
     #[arg(long, value_name = "DAYS", default_value_t = 400)]
     #[serde(default = "year")]
     pub(crate) spend_retention_days: u32,
-    /// Where an earlier call has stopped
+    /// Cursor in the reply to the call before
     #[arg(skip)]
     pub cursor: Option<String>,
 }
@@ -58,19 +58,19 @@ fn month() -> u32 {
     30
 }
 
-/// 400 days: a year, and the month in which it is accounted for.
+/// Returns 400 days: a year, and the month in which its costs are settled.
 fn year() -> u32 {
     400
 }
 
-/// Items that were removed, or would be, and items that stay with a reason.
+/// Items that were removed (or would be, in a dry run), and items that stay, with the reasons.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Collected {
     pub dry_run: bool,
     pub removed: Vec<Item>,
     pub kept: Vec<Item>,
     pub(crate) freed_bytes: u64,
-    /// Value to pass as `cursor` to go on; none at the end.
+    /// Value of `cursor` for the next call; none at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }

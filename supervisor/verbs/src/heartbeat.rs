@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shim::rundir::RunDir;
 
-use super::texts;
+use super::parse;
 use api::command::Command;
 use api::{Call, Verb, blocking, verb};
 use base::failure::Failure;
@@ -35,7 +35,7 @@ impl Verb for Heartbeat {
     }
 
     async fn run(self, call: Call) -> Result<Run, Failure> {
-        let id = texts::named(self.task_id)?;
+        let id = parse::named(self.task_id)?;
         let run = call.write(move |board, actor| board.heartbeat(&id, self.note.as_deref(), actor)).await?;
         if run.holder == Holder::Supervisor {
             note_for_shim(&call, &run).await?;
@@ -57,7 +57,7 @@ async fn note_for_shim(call: &Call, run: &Run) -> Result<(), Failure> {
 
 impl Command for Heartbeat {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
-        texts::default_to_own_task(&mut self.task_id, here)
+        parse::default_to_own_task(&mut self.task_id, here)
     }
 
     fn show(reply: &Run, screen: &mut Screen) {

@@ -4,7 +4,7 @@ use kernel::{ActorKind, HoldKind, HoldOn, HoldScope, NewHold, Profile, Status, T
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::matching::{COMMON_FLAGS, Common, Matching, OnTasks};
+use super::selection::{COMMON_FLAGS, Matching, OnTasks, TaskFilter};
 use api::command::Command;
 use api::{Call, Verb, verb};
 use base::failure::Failure;
@@ -35,7 +35,7 @@ pub struct Hold {
     pub task_ids: Vec<TaskId>,
     #[command(flatten)]
     #[serde(flatten)]
-    pub on: On,
+    pub on: HoldTarget,
     /// Why
     #[arg(long, value_name = "TEXT", required = true)]
     pub reason: String,
@@ -47,12 +47,13 @@ pub struct Hold {
     pub matching: HoldMatching,
 }
 
-/// Filter of the tasks to hold or to release; `--tenant` is a target of the hold itself.
+/// Filter of the tasks to hold or to release. It has no tenant of its own, because `--tenant` is a target of the hold
+/// itself.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Select tasks instead of naming ids")]
 pub struct HoldMatching {
     #[command(flatten)]
-    common: Common,
+    common: TaskFilter,
     /// List the selected tasks, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -63,29 +64,29 @@ pub struct HoldMatching {
 
 impl HoldMatching {
     /// Returns the filter, limited to the tenant that the request names.
-    pub(super) fn of(&self, on: &On) -> Matching {
-        self.common.of(on.tenant.as_ref(), self.dry_run, self.yes)
+    pub(super) fn with_target(&self, on: &HoldTarget) -> Matching {
+        self.common.for_tenant(on.tenant.as_ref(), self.dry_run, self.yes)
     }
 }
 
 impl OnTasks for Hold {
-    fn of(&self) -> &'static [Status] {
+    fn default_statuses(&self) -> &'static [Status] {
         &[Status::Todo, Status::Scheduled, Status::Ready, Status::Review]
     }
 
     fn matching(&self) -> Matching {
-        self.matching.of(&self.on)
+        self.matching.with_target(&self.on)
     }
 
     fn about(&self, task_ids: Vec<TaskId>) -> Self {
-        Hold { task_ids, on: On::default(), ..self.clone() }
+        Hold { task_ids, on: HoldTarget::default(), ..self.clone() }
     }
 }
 
 /// Target of the hold, if it is not a task.
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct On {
+pub struct HoldTarget {
     /// All tasks of this assignee
     #[arg(long, value_name = "NAME", conflicts_with_all = COMMON_FLAGS)]
     pub profile: Option<Profile>,
@@ -100,8 +101,8 @@ pub struct On {
     pub mission: Option<TaskId>,
 }
 
-impl On {
-    /// Returns all subjects that the request names, tasks first.
+impl HoldTarget {
+    /// Returns all targets that the request names, tasks first.
     pub(super) fn all(self, tasks: Vec<TaskId>) -> Vec<HoldOn> {
         let on = |scope: HoldScope| move |name: String| HoldOn { scope, name };
         let tasks = tasks.into_iter().map(|id| id.to_string()).map(on(HoldScope::Task));

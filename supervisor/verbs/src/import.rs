@@ -11,7 +11,7 @@ use api::{Call, Verb, blocking, verb};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::Screen;
-use upkeep::transfer::{self, Imported, Importer, Places, Source};
+use upkeep::transfer::{self, AllowedDirectories, ImportReport, ImportSource, Importer};
 
 /// Import a board into an empty one
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -50,14 +50,14 @@ impl Verb for Import {
         on(None),
         // The request names a file of the host.
         no_sessions
-        => Imported
+        => ImportReport
     }
 
     fn answered_within(&self) -> Duration {
         Duration::from_hours(24)
     }
 
-    async fn run(self, call: Call) -> Result<Imported, Failure> {
+    async fn run(self, call: Call) -> Result<ImportReport, Failure> {
         for file in self.file.iter().chain(&self.from_hermes) {
             if !file.is_absolute() {
                 return Err(Failure::usage(format!("{} is not an absolute path", file.display())));
@@ -65,13 +65,14 @@ impl Verb for Import {
         }
         blocking("the import did not finish", move || {
             let source = match (&self.from_hermes, &self.file) {
-                (Some(database), None) => Source::peer(database, call.service.root().dir())?,
-                (None, Some(file)) => Source::lines(file)?,
+                (Some(database), None) => ImportSource::peer(database, call.service.root().dir())?,
+                (None, Some(file)) => ImportSource::lines(file)?,
                 _ => return Err(Failure::usage("an import is of one file: `file` or `from_hermes`")),
             };
             let board = call.service.create_board(call.board_name())?;
             let accepted = self.accept_policy.iter().cloned().collect();
-            let places = if self.accept_workspaces { Places::Named } else { Places::None };
+            let places =
+                if self.accept_workspaces { AllowedDirectories::Named } else { AllowedDirectories::None };
             transfer::read(source, &call.service, &board, Importer { actor: call.actor, accepted, places })
         })
         .await?
@@ -86,7 +87,7 @@ impl Command for Import {
         Ok(())
     }
 
-    fn show(reply: &Imported, screen: &mut Screen) {
+    fn show(reply: &ImportReport, screen: &mut Screen) {
         screen.line(format!("Imported into board {}:", reply.board));
         for (table, count) in reply.rows.iter().filter(|(_, count)| **count > 0) {
             screen.line(format!("  {count} {table}"));

@@ -18,14 +18,14 @@ Examples:
   supervisor --root /srv/fleet init")]
 pub struct Init {}
 
-/// The board, new or not.
+/// Reply: the board, which may have existed before.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Initialised {
     pub board: kernel::BoardName,
     pub board_id: kernel::BoardId,
     pub path: std::path::PathBuf,
     pub daemon: bool,
-    /// True if `service install` makes a service of its root.
+    /// True if `service install` can make a service for its root.
     #[serde(default)]
     pub(crate) installable: bool,
 }
@@ -38,7 +38,7 @@ impl Verb for Init {
         let board = call.board()?.name().clone();
         let path = call.service.root().board(&board);
         let (daemon, root) = (call.service.daemon().is_some(), call.service.root());
-        // An explicitly named root has its configuration file beside its boards.
+        // A root that was named with `--root` has its configuration file beside its boards, and is no service's.
         let installable = root.config_file().parent() != Some(root.dir());
         Ok(Initialised { board, board_id, path, daemon, installable })
     }

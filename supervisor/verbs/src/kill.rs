@@ -8,8 +8,8 @@ use nix::sys::signal::Signal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bulk::{Bulk, One, outcome};
-use super::matching::{FLAGS, Matching, Rows, on_tasks};
+use super::bulk::{Bulk, TaskResult, outcome};
+use super::selection::{FLAGS, Matching, Rows, on_tasks};
 use api::command::Command;
 use api::{Call, Verb, blocking, verb};
 use base::exit::Code;
@@ -57,7 +57,7 @@ on_tasks!(Kill, Running);
 #[schemars(with = "String")]
 pub struct SignalName(Signal);
 
-/// The error of a word that names no signal.
+/// Error for a text that is neither the name nor the number of a signal.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is not a signal: write a name such as TERM or SIGUSR1, or a number from 1 to 31")]
 pub struct SignalNameError(String);
@@ -96,7 +96,7 @@ impl fmt::Display for SignalName {
     }
 }
 
-/// A signal, and the process that got it.
+/// Signal that was sent, with the pid of the process that got it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Sent {
     pub signal: String,
@@ -107,8 +107,8 @@ pub struct Sent {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct KilledOne {
     #[serde(flatten)]
-    pub one: One,
-    /// The signal that the worker got, if the request named one.
+    pub one: TaskResult,
+    /// Signal that was sent to the worker; none for a request without `--signal`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent: Option<Sent>,
 }
@@ -183,8 +183,10 @@ async fn send(call: &Call, tasks: Vec<TaskId>, signal: SignalName) -> Result<Kil
     Ok(Killed { results: results.map(|(one, sent)| KilledOne { one, sent }).collect() })
 }
 
-/// Cancels the runs of tasks, and leaves their workers no time.
+/// Cancels the runs of tasks, then sends SIGKILL to their workers, so that these have no time to clean up.
 async fn end(call: &Call, tasks: Vec<TaskId>, reason: Option<String>) -> Result<Killed, Failure> {
+    // The runs are read before the cancellation, which can close a run. The worker of a run that starts in between is
+    // cancelled too, but gets the usual grace period.
     let ids = tasks.clone();
     let runs =
         call.read(move |view| Ok(ids.iter().map(|id| view.expect_task(id)).collect::<Vec<_>>())).await?;
@@ -209,6 +211,8 @@ async fn end(call: &Call, tasks: Vec<TaskId>, reason: Option<String>) -> Result<
     Ok(Killed { results: bulk.results.into_iter().map(|one| KilledOne { one, sent: None }).collect() })
 }
 
+/// Sends a signal to the worker of a run. Returns the pid of the process that got it. The inner error concerns this run
+/// alone; the outer error ends the request.
 async fn deliver(call: &Call, run: RunId, signal: SignalName) -> Result<Result<i32, SignalError>, Failure> {
     let dir = call.service.root().run_dir(call.board()?.name(), run);
     let Some(signal) = rustix::process::Signal::from_named_raw(signal.0 as i32) else {
@@ -245,7 +249,7 @@ fn no_worker(id: &TaskId, status: Status, why: &str) -> kernel::Error {
     }
 }
 
-/// Returns the command that ends a task without a worker.
+/// Returns commands that help with a task without a worker: `show`, and the command that ends such a task.
 fn instead(id: &TaskId, status: Status) -> String {
     let end = match status {
         Status::Todo | Status::Scheduled | Status::Ready => {

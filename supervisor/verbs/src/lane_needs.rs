@@ -6,20 +6,20 @@ use kernel::Profile;
 use policies::{Broker, Host, Mode, Policy, SecretStores};
 
 use base::paths::Root;
-use host::kept::KeptHome;
+use host::retained::RetainedHome;
 use net::proxy::unnamed_address;
 use setup::lanes::Lane;
-use upkeep::doctor::{Check, Verdict};
+use upkeep::doctor::{CheckResult, HostCheck};
 
 /// Checks that the policy of a lane permits its hosts.
-pub(super) async fn network(lane: &Lane, name: &str, policy: &Policy, stores: &SecretStores) -> Check {
+pub(super) async fn network(lane: &Lane, name: &str, policy: &Policy, stores: &SecretStores) -> HostCheck {
     let named = |hosts: &mut dyn Iterator<Item = String>| hosts.collect::<Vec<_>>().join(", ");
-    let own = named(&mut lane.additions.hosts.iter().map(ToString::to_string));
+    let lane_hosts = named(&mut lane.additions.hosts.iter().map(ToString::to_string));
     match policy.network.mode {
         Mode::None | Mode::Loopback => {
-            let check = Check::new(
+            let check = HostCheck::new(
                 "network",
-                Verdict::Warning,
+                CheckResult::Warning,
                 format!("the policy {name} has no way to other hosts"),
             );
             check.hint("an agent that asks a service needs a policy such as `agent`")
@@ -30,7 +30,7 @@ pub(super) async fn network(lane: &Lane, name: &str, policy: &Policy, stores: &S
             if hosts.is_empty() && policy.broker.is_empty() {
                 let detail =
                     format!("neither the lane nor the policy {name} names a host, so none is reached");
-                return Check::new("network", Verdict::Warning, detail).hint(
+                return HostCheck::new("network", CheckResult::Warning, detail).hint(
                     "add those of its service: hosts = [\"api.example.org:443\"] in the file of the lane",
                 );
             }
@@ -38,15 +38,15 @@ pub(super) async fn network(lane: &Lane, name: &str, policy: &Policy, stores: &S
                 return check;
             }
             let hosts = named(&mut hosts.iter().map(ToString::to_string));
-            Check::new("network", Verdict::Ok, format!("through the proxy to {hosts}"))
+            HostCheck::new("network", CheckResult::Ok, format!("through the proxy to {hosts}"))
         }
         mode @ (Mode::Ports | Mode::Host) => {
             let word = format!("{mode:?}").to_lowercase();
-            let check = Check::new("network", Verdict::Ok, format!("{word}, to every host"));
-            if own.is_empty() {
+            let check = HostCheck::new("network", CheckResult::Ok, format!("{word}, to every host"));
+            if lane_hosts.is_empty() {
                 return check;
             }
-            check.hint(format!("under a policy with a proxy, such as `agent`, it reaches {own} alone"))
+            check.hint(format!("under a policy with a proxy, such as `agent`, it reaches {lane_hosts} alone"))
         }
     }
 }
@@ -56,7 +56,7 @@ const LOOKUP: Duration = Duration::from_secs(5);
 
 /// Warns of a service whose name resolves to a private address, to which the proxy connects only if the policy names
 /// it.
-async fn private_service(lane: &Lane, policy: &Policy) -> Option<Check> {
+async fn private_service(lane: &Lane, policy: &Policy) -> Option<HostCheck> {
     let target = lane.service_target()?;
     let Host::Name(name) = &target.host else { return None };
     let found = tokio::time::timeout(LOOKUP, tokio::net::lookup_host((name.as_str(), target.port))).await;
@@ -67,22 +67,22 @@ async fn private_service(lane: &Lane, policy: &Policy) -> Option<Check> {
     if named.is_own_proxy() {
         let hint =
             format!("let the service listen at another port: in each run {named} is the proxy of the run");
-        return Some(Check::new("network", Verdict::Warning, detail).hint(hint));
+        return Some(HostCheck::new("network", CheckResult::Warning, detail).hint(hint));
     }
     let others =
         lane.additions.hosts.iter().map(ToString::to_string).filter(|host| *host != target.to_string());
     let all: Vec<String> = others.chain([named.to_string()]).collect();
     let hint = format!("add the address to the file of the lane, before its tables: hosts = {all:?}");
-    Some(Check::new("network", Verdict::Warning, detail).hint(hint))
+    Some(HostCheck::new("network", CheckResult::Warning, detail).hint(hint))
 }
 
 /// Checks that its secrets can be read, one check each.
-pub(super) fn secrets(lane: &Lane, stores: &SecretStores) -> Vec<Check> {
+pub(super) fn secrets(lane: &Lane, stores: &SecretStores) -> Vec<HostCheck> {
     let read = |(variable, secret): (&String, &policies::Secret)| {
-        let place = secret.place(stores);
+        let place = secret.source_name(stores);
         match secret.fetch(variable, stores) {
-            Ok(_) => Check::new("secret", Verdict::Ok, format!("{variable}, from {place}")),
-            Err(error) => Check::new("secret", Verdict::Error, error.to_string()).hint(format!(
+            Ok(_) => HostCheck::new("secret", CheckResult::Ok, format!("{variable}, from {place}")),
+            Err(error) => HostCheck::new("secret", CheckResult::Error, error.to_string()).hint(format!(
                 "write the value into {place}: a file of root or the daemon's user, with mode 0600"
             )),
         }
@@ -91,45 +91,51 @@ pub(super) fn secrets(lane: &Lane, stores: &SecretStores) -> Vec<Check> {
 }
 
 /// Checks that its brokers have their secrets, one check each.
-pub(super) fn brokers(lane: &Lane, name: &str, policy: &Policy, stores: &SecretStores) -> Vec<Check> {
+pub(super) fn brokers(lane: &Lane, name: &str, policy: &Policy, stores: &SecretStores) -> Vec<HostCheck> {
     let hint = |broker: &Broker| {
-        let place = broker.secret.place(stores);
+        let place = broker.secret.source_name(stores);
         format!("write the value into {place}: a file of root or the daemon's user, with mode 0600")
     };
     let look = |broker: &Broker| {
-        let (what, place) = (format!("{} of {}", broker.header, broker.host), broker.secret.place(stores));
+        let (what, place) =
+            (format!("{} of {}", broker.header, broker.host), broker.secret.source_name(stores));
         if !policy.has_proxy() {
             let detail = format!("none for {what}: the policy {name} has no proxy");
-            return Check::new("broker", Verdict::Warning, detail).hint("the policy `agent` has one");
+            return HostCheck::new("broker", CheckResult::Warning, detail).hint("the policy `agent` has one");
         }
         if broker.optional && !broker.secret.is_there(stores) {
             let detail =
                 format!("none for {what}: {place} is missing, so the program needs a login of its own");
-            return Check::new("broker", Verdict::Warning, detail).hint(hint(broker));
+            return HostCheck::new("broker", CheckResult::Warning, detail).hint(hint(broker));
         }
         match broker.secret.fetch(&format!("the broker of {}", broker.host), stores) {
-            Ok(_) => Check::new("broker", Verdict::Ok, format!("{what}, from {place}, at {}", broker.url())),
-            Err(error) => Check::new("broker", Verdict::Error, error.to_string()).hint(hint(broker)),
+            Ok(_) => HostCheck::new(
+                "broker",
+                CheckResult::Ok,
+                format!("{what}, from {place}, at {}", broker.url()),
+            ),
+            Err(error) => HostCheck::new("broker", CheckResult::Error, error.to_string()).hint(hint(broker)),
         }
     };
     lane.additions.brokers.iter().map(look).collect()
 }
 
 /// Checks that a login is stored for the lane, if its program has one and uses no key.
-pub(super) fn login(lane: &Lane, name: &Profile, root: &Root) -> Option<Check> {
+pub(super) fn login(lane: &Lane, name: &Profile, root: &Root) -> Option<HostCheck> {
     let stores = root.secret_stores();
     let has_key = lane.additions.brokers.iter().any(|broker| broker.secret.is_there(&stores))
         || !lane.additions.secrets.is_empty();
-    let kept: Vec<String> = KeptHome::all_of(root, name)
+    let kept: Vec<String> = RetainedHome::all_of(root, name)
         .into_iter()
-        .filter(|home| !home.standing(lane.kept_files()).is_empty())
+        .filter(|home| !home.modification_times(lane.kept_files()).is_empty())
         .map(|home| home.dir().display().to_string())
         .collect();
     if !kept.is_empty() {
-        return Some(Check::new("login", Verdict::Ok, format!("kept in {}", kept.join(", "))));
+        return Some(HostCheck::new("login", CheckResult::Ok, format!("kept in {}", kept.join(", "))));
     }
     (lane.has_login() && !has_key).then(|| {
-        let check = Check::new("login", Verdict::Warning, "the lane has neither a stored login nor a key");
+        let check =
+            HostCheck::new("login", CheckResult::Warning, "the lane has neither a stored login nor a key");
         check.hint(format!("supervisor login {name}; a profile of the lane may have a login of its own"))
     })
 }

@@ -1,4 +1,5 @@
-//! Path of a lane's program, its interpreter, and the line of its file that grants both.
+//! Checks of a lane's program and of its interpreter for `lane check`, with the line of the lane's file that grants
+//! both.
 
 use std::path::{Path, PathBuf};
 
@@ -7,36 +8,37 @@ use policies::GrantPath;
 
 use host::home::home_of;
 use setup::lanes::{Lane, program};
-use upkeep::doctor::{Check, Verdict};
+use upkeep::doctor::{CheckResult, HostCheck};
 
-/// Returns the path of a lane's program, and its interpreter. `path` is the caller's search path, `file` the lane's own file, which may
-/// be missing.
+/// Checks that a run of a lane finds its program and the program's interpreter, and may execute both. `path` is the
+/// caller's search path, in which missing programs are searched for the hint. `file` is the lane's own file, which
+/// may be missing.
 pub(super) fn check(
     asked: &Profile,
     path: Option<&str>,
     lane: &Lane,
     policy: &policies::Policy,
     file: &Path,
-) -> Vec<Check> {
+) -> Vec<HostCheck> {
     let home = home_of(None);
     let dirs = lane.search_path(policy, home.as_deref());
     let theirs: Vec<PathBuf> = path.iter().flat_map(|path| path.split(':')).map(PathBuf::from).collect();
     let name = lane.program();
     if name.contains('{') {
-        return vec![Check::new(
+        return vec![HostCheck::new(
             "program",
-            Verdict::Ok,
+            CheckResult::Ok,
             format!("{name}, which is filled in when a run starts"),
         )];
     }
-    let found = program::find(&name, &dirs);
+    let path = program::find(&name, &dirs);
     let theirs_of = |name: &str| program::find(name, &theirs);
-    let interpreter = found.clone().or_else(|| theirs_of(&name)).and_then(|path| program::interpreter(&path));
+    let interpreter = path.clone().or_else(|| theirs_of(&name)).and_then(|path| program::interpreter(&path));
     let run_by = interpreter.as_deref().and_then(|name| program::find(name, &dirs));
     let granted = granted(lane, policy, home.as_deref());
-    // One hint with one line helps for the program and its interpreter.
+    // All checks give the same hint, whose line grants the program and its interpreter.
     let mut needed: Vec<PathBuf> = Vec::new();
-    let both = [(&found, Some(&name)), (&run_by, interpreter.as_ref())];
+    let both = [(&path, Some(&name)), (&run_by, interpreter.as_ref())];
     for path in both.into_iter().filter_map(|(found, name)| Some((found, name?))) {
         needed.extend(match path {
             (Some(found), _) => beyond(found, &granted),
@@ -50,26 +52,26 @@ pub(super) fn check(
     };
     let missing = |what: &str, name: &str| {
         let searched: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
-        // A toolchain of the policy may contain it, in the home directory of each worker's user.
+        // A toolchain of the policy may contain the program, in the home directory of each worker's user.
         let may_be_there = policy.filesystem.toolchains.required().is_some();
-        let verdict = if may_be_there { Verdict::Warning } else { Verdict::Error };
+        let verdict = if may_be_there { CheckResult::Warning } else { CheckResult::Error };
         let detail = if name.contains('/') {
             format!("`{name}`, {}", program::why_none(Path::new(name)))
         } else {
             format!("`{name}` is in none of {}", searched.join(", "))
         };
-        let check = Check::new(what, verdict, detail);
+        let check = HostCheck::new(what, verdict, detail);
         check.hint(hint.clone())
     };
     let there = |what: &str, path: &Path| match leads_out(path, &granted) {
-        None => Check::new(what, Verdict::Ok, path.display().to_string()),
+        None => HostCheck::new(what, CheckResult::Ok, path.display().to_string()),
         Some(real) => {
             let detail =
                 format!("{} leads to {}, which a run may not execute", path.display(), real.display());
-            Check::new(what, Verdict::Error, detail).hint(hint.clone())
+            HostCheck::new(what, CheckResult::Error, detail).hint(hint.clone())
         }
     };
-    let mut checks = vec![match &found {
+    let mut checks = vec![match &path {
         Some(path) => there("program", path),
         None => missing("program", &name),
     }];
@@ -77,14 +79,15 @@ pub(super) fn check(
         match run_by {
             Some(path) => checks.push(there("interpreter", &path)),
             // The hint for the missing program covers its interpreter.
-            None if found.is_none() => {}
+            None if path.is_none() => {}
             None => checks.push(missing("interpreter", &interpreter)),
         }
     }
     checks
 }
 
-/// The directories from which a run of a lane may execute programs, both as written and with their links resolved.
+/// Returns the directories from which a run of a lane may execute programs, both as written and with their links
+/// resolved.
 fn granted(lane: &Lane, policy: &policies::Policy, home: Option<&Path>) -> Vec<PathBuf> {
     let files = &policy.filesystem;
     let lists = [&files.rox, &files.rwx, &files.add.rox, &files.add.rwx];
@@ -100,8 +103,8 @@ fn granted(lane: &Lane, policy: &policies::Policy, home: Option<&Path>) -> Vec<P
     named.into_iter().chain(real).collect()
 }
 
-/// Returns the real path of a program in a granted directory if a link leads out of all of these. A program outside of
-/// them is granted in a way that is not known here.
+/// Returns the real path of a program in a granted directory if a link leads out of all granted directories. Returns
+/// none for a program outside of them, which the policy grants in another way.
 fn leads_out(path: &Path, granted: &[PathBuf]) -> Option<PathBuf> {
     let is_granted = |path: &Path| granted.iter().any(|dir| path.starts_with(dir));
     let real = path.canonicalize().ok()?;
@@ -117,7 +120,7 @@ fn beyond(path: &Path, granted: &[PathBuf]) -> Vec<PathBuf> {
     program::install_of(path).into_iter().filter(|dir| !is_granted(dir)).collect()
 }
 
-/// The hint with the `install` line that grants these directories to a lane.
+/// Returns the hint with the `install` line that grants these directories to a lane.
 fn install_hint(name: &Profile, lane: &Lane, dirs: &[PathBuf], file: &Path) -> String {
     let all = lane.install.iter().chain(dirs);
     let words: Vec<String> = all.map(|dir| format!("{:?}", dir.display().to_string())).collect();
@@ -142,7 +145,7 @@ mod tests {
 
     use super::*;
     use base::paths::RootChoice;
-    use setup::config::definitions::Found;
+    use setup::config::definitions::Lookup;
     use setup::lanes::Lanes;
 
     #[test]
@@ -163,7 +166,7 @@ mod tests {
         std::fs::create_dir_all(root.lanes_dir()).unwrap();
         std::fs::write(root.lanes_dir().join("agent.toml"), text).unwrap();
         let lanes = Lanes::load(&root);
-        let Found::Usable(lane) = lanes.find(&"agent".parse().unwrap()) else { panic!("{lanes:?}") };
+        let Lookup::Usable(lane) = lanes.find(&"agent".parse().unwrap()) else { panic!("{lanes:?}") };
         let out = |program: &str, policy: &str| {
             let granted = granted(lane, &Policy::builtin(policy).unwrap(), Some(&home));
             let needed = beyond(&bin.join(program), &granted);

@@ -15,10 +15,10 @@ use base::exit::Code;
 use base::failure::Failure;
 use base::paths::Root;
 use base::terminal::{Cell, Screen, printable};
-use setup::config::definitions::Found;
+use setup::config::definitions::Lookup;
 use setup::lanes::{Description, Lane};
 use setup::roster::{Roster, changed, did_you_mean, unread_lane};
-use upkeep::doctor::{Check, Report, Verdict};
+use upkeep::doctor::{CheckResult, DoctorReport, HostCheck};
 
 /// List the lanes.
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -46,11 +46,11 @@ pub struct NamedLane {
 }
 
 impl NamedLane {
-    fn of(name: &str, found: &Found<'_, Lane>) -> Option<Self> {
+    fn from_found(name: &str, found: &Lookup<'_, Lane>) -> Option<Self> {
         let (lane, defect) = match found {
-            Found::Usable(lane) => (Some(lane.describe()), None),
-            Found::Disabled(defect) => (None, Some(defect.to_string())),
-            Found::Absent => return None,
+            Lookup::Usable(lane) => (Some(lane.describe()), None),
+            Lookup::Disabled(defect) => (None, Some(defect.to_string())),
+            Lookup::Absent => return None,
         };
         Some(NamedLane { name: name.to_owned(), lane, defect, unread: Vec::new() })
     }
@@ -64,7 +64,7 @@ impl Verb for ListLanes {
         let asked = |name: &str| self.name.as_ref().is_none_or(|asked| asked.as_str() == name);
         let lanes = roster.lanes().all().filter(|(name, _)| asked(name));
         let mut named: Vec<NamedLane> =
-            lanes.filter_map(|(name, found)| NamedLane::of(name, &found)).collect();
+            lanes.filter_map(|(name, found)| NamedLane::from_found(name, &found)).collect();
         match (self.name, named.first_mut()) {
             (Some(name), None) => Err(unknown(&name, &roster, call.service.root())),
             (Some(name), Some(found)) if call.service.daemon().is_some() => {
@@ -129,9 +129,9 @@ pub struct CheckLane {
 }
 
 impl Verb for CheckLane {
-    verb! { "check-lane": Operator, Read => Report }
+    verb! { "check-lane": Operator, Read => DoctorReport }
 
-    async fn run(self, call: Call) -> Result<Report, Failure> {
+    async fn run(self, call: Call) -> Result<DoctorReport, Failure> {
         let used = call.service.roster();
         let root = call.service.root();
         // The caller asks about the files as they are now. A daemon may not have read them yet.
@@ -143,34 +143,36 @@ impl Verb for CheckLane {
             None => Arc::clone(&used),
         };
         let lane = match roster.lanes().find(&self.name) {
-            Found::Usable(lane) => lane,
-            Found::Disabled(defect) => {
-                let check = Check::new("file", Verdict::Error, defect.to_string()).hint(defect.hint());
-                return Ok(Report { ok: false, checks: vec![check] });
+            Lookup::Usable(lane) => lane,
+            Lookup::Disabled(defect) => {
+                let check =
+                    HostCheck::new("file", CheckResult::Error, defect.to_string()).hint(defect.hint());
+                return Ok(DoctorReport { ok: false, checks: vec![check] });
             }
-            Found::Absent if used.lanes().has(self.name.as_str()) => {
+            Lookup::Absent if used.lanes().has(self.name.as_str()) => {
                 let gone = format!("the lane `{}` has no file any more", self.name);
                 return Err(Failure::new(Code::NotFound, gone).hint(changed(&file_of(root, &self.name))));
             }
-            Found::Absent => return Err(unknown(&self.name, &roster, root)),
+            Lookup::Absent => return Err(unknown(&self.name, &roster, root)),
         };
-        let file = Check::new("file", Verdict::Ok, lane.origin().display().to_string());
+        let file = HostCheck::new("file", CheckResult::Ok, lane.origin().display().to_string());
         let mut checks = vec![file];
         let unread = used.changed_files(&roster, root, &self.name);
-        checks.extend(unread.iter().map(|path| Check::new("daemon", Verdict::Warning, changed(path))));
+        checks
+            .extend(unread.iter().map(|path| HostCheck::new("daemon", CheckResult::Warning, changed(path))));
         if lane.pull {
             let claims = format!(
                 "a pull lane: its workers claim their tasks, as with `supervisor claim --assignee {}`",
                 self.name
             );
-            checks.push(Check::new("claims", Verdict::Ok, claims));
-            return Ok(Report { ok: true, checks });
+            checks.push(HostCheck::new("claims", CheckResult::Ok, claims));
+            return Ok(DoctorReport { ok: true, checks });
         }
         let config = call.service.config();
         match roster.resolve(&self.name, None, &config) {
             Ok(resolved) => {
                 let detail = format!("{}, which this host can enforce", resolved.policy_name);
-                checks.push(Check::new("policy", Verdict::Ok, detail));
+                checks.push(HostCheck::new("policy", CheckResult::Ok, detail));
                 let (name, policy) = (&resolved.policy_name, resolved.policy);
                 let stores = root.secret_stores();
                 checks.push(lane_needs::network(lane, name, policy, &stores).await);
@@ -185,7 +187,7 @@ impl Verb for CheckLane {
                     &file_of(root, &self.name),
                 ));
             }
-            Err(why) => checks.push(Check::failed("policy", why.into())),
+            Err(why) => checks.push(HostCheck::failed("policy", why.into())),
         }
         let account = lane.account.clone();
         let profile = self.name.to_string();
@@ -200,23 +202,23 @@ impl Verb for CheckLane {
             | HoldScope::Host => false,
         });
         checks.extend(held.map(|hold| {
-            Check::new(
+            HostCheck::new(
                 "hold",
-                Verdict::Warning,
+                CheckResult::Warning,
                 format!("{} is held ({}): {}", hold.on(), hold.kind, hold.reason),
             )
             .hint(format!("supervisor release {}", hold.release_arguments()))
         }));
-        Ok(Report { ok: checks.iter().all(|check| check.verdict != Verdict::Error), checks })
+        Ok(DoctorReport { ok: checks.iter().all(|check| check.verdict != CheckResult::Error), checks })
     }
 }
 
 impl Command for CheckLane {
-    fn show(reply: &Report, screen: &mut Screen) {
+    fn show(reply: &DoctorReport, screen: &mut Screen) {
         super::doctor::show(reply, screen);
     }
 
-    fn verdict(reply: &Report) -> u8 {
+    fn verdict(reply: &DoctorReport) -> u8 {
         super::doctor::code(reply)
     }
 }

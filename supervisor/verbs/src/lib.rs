@@ -1,4 +1,5 @@
-//! The verbs: one file each. A verb's request is its arguments and its body; its reply is its JSON and its table.
+//! The verbs, one file each. The request of a verb is both its arguments on the command line and its body in the API; its
+//! reply is both the JSON and the table that a person reads.
 //!
 //! See decision 0084.
 
@@ -20,13 +21,11 @@ mod bulk;
 mod bulk_patch;
 mod chats;
 mod claim;
-mod claimed;
 mod comment;
 mod complete;
 mod consult;
 mod context;
 mod create;
-mod creator;
 mod cursor;
 mod dashboard;
 mod deny;
@@ -36,7 +35,7 @@ mod dispatch;
 mod dispatch_fleet;
 mod doctor;
 mod edit;
-mod ended;
+mod end_text;
 mod events;
 mod evidence;
 mod export;
@@ -45,6 +44,7 @@ mod fork;
 #[cfg(test)]
 mod fuzz_tests;
 mod gc;
+mod handoff_check;
 mod heartbeat;
 mod hold;
 mod holds;
@@ -57,15 +57,16 @@ mod lanes;
 mod line_comment;
 mod link;
 mod list;
+mod list_or_one;
 mod log;
 mod markdown;
-mod matching;
 mod messages;
 mod metrics;
 mod mission_control;
 mod missions;
 mod names;
 mod note_tool_call;
+mod notify_default;
 mod notify_list;
 mod notify_outbox;
 mod notify_subscribe;
@@ -73,11 +74,10 @@ mod notify_test;
 mod notify_unsubscribe;
 mod obstacles;
 mod of_tasks;
-mod of_tenant;
-mod one_or_many;
 #[cfg(test)]
 mod page_tests;
 mod pages;
+mod parse;
 mod patch;
 mod plugins;
 mod profiles;
@@ -94,21 +94,22 @@ mod resolve;
 mod runs;
 mod schedule;
 mod schedules;
+mod selection;
 #[cfg(test)]
 mod short_id_tests;
 mod show;
 mod spend;
-mod spent;
 mod stats;
 mod status;
 mod steer;
 mod stop;
 mod swarm;
+mod tenant_defaults;
 mod tenants;
-mod texts;
 mod time_limit;
 mod tools;
 mod type_keys;
+mod usage_text;
 
 pub use answer::Answer;
 pub use approve::Approve;
@@ -126,7 +127,7 @@ pub use boards::{
     BoardLine, CreateBoard, EditBoard, ListBoards, line as board_line, require as require_board,
     tell as tell_board,
 };
-pub use bulk::{Bulk, One};
+pub use bulk::{Bulk, TaskResult};
 pub use bulk_patch::BulkPatch;
 pub use chats::{CheckChat, ListChats};
 pub use claim::Claim;
@@ -135,8 +136,7 @@ pub use complete::Complete;
 pub use consult::Consult;
 pub use context::Context;
 pub use create::{Create, place_of};
-pub use creator::of_address;
-pub use dashboard::{DashboardSessions, Link as DashboardLink, OpenDashboard, RevokeDashboard, link_lasts};
+pub use dashboard::{DashboardLink, DashboardSessions, OpenDashboard, RevokeDashboard, link_lasts};
 pub use deny::Deny;
 pub use diagnostics::Diagnostics;
 pub use diff::Diff;
@@ -148,7 +148,7 @@ pub use export::Export;
 pub use fork::Fork;
 pub use gc::Gc;
 pub use heartbeat::Heartbeat;
-pub use hold::{Hold, On};
+pub use hold::{Hold, HoldTarget};
 pub use holds::Holds;
 pub use import::Import;
 pub use init::Init;
@@ -156,14 +156,14 @@ pub use kill::Kill;
 pub use lanes::{CheckLane, ListLanes, show_one as show_lane};
 pub use link::{Link, Unlink};
 pub use list::{Column, Format, List, ink as status_ink};
-pub use log::{Log, Logged};
+pub use log::{Log, LogReply};
 pub use markdown::Markdown;
-pub use matching::{Matching, OnTasks, Rows};
 pub use metrics::Metrics;
 pub use mission_control::{CancelMission, CreateMission, PauseMission, ResumeMission};
 pub use missions::{ListMissions, ShowMission};
-pub use names::{Name, Named, Names};
+pub use names::{NameKind, NameLine, Names};
 pub use note_tool_call::NoteToolCall;
+pub use notify_default::of_address;
 pub use notify_list::NotifyList;
 pub use notify_outbox::{NotifyDrop, NotifyOutbox, NotifyRetry, WhichLetters};
 pub use notify_subscribe::NotifySubscribe;
@@ -171,6 +171,7 @@ pub use notify_test::NotifyTest;
 pub use notify_unsubscribe::NotifyUnsubscribe;
 pub use of_tasks::{Cancel, Reopen, Retry, Unarchive, Unblock};
 pub use pages::{Listed, Pages, show_next};
+pub use parse::{is_nobody, local_workspace, own_task_if_none, read_profile, read_text};
 pub use patch::Patch;
 pub use profiles::{ListProfiles, show_one as show_profile};
 pub use reclaim::Reclaim;
@@ -179,19 +180,19 @@ pub use reload::Reload;
 pub use remove_board::RemoveBoard;
 pub use request_changes::RequestChanges;
 pub use request_review::RequestReview;
-pub use resolve::{Resolve, Resolved};
+pub use resolve::{Resolve, ResolveReply};
 pub use runs::Runs;
-pub use show::{Show, Shown, show_sandbox};
+pub use selection::{Matching, OnTasks, Rows};
+pub use show::{Show, ShownTask, show_sandbox};
 pub use spend::Spend;
-pub use spent::{amounts, passed};
 pub use stats::Stats;
 pub use status::{Status, StatusReport, WorkerHealth, WorkerLine};
 pub use steer::Steer;
 pub use stop::Stop;
 pub use swarm::Swarm;
 pub use tenants::{ListTenants, TenantLine, TenantUsage, is_open, show_tenant};
-pub use texts::{is_nobody, localized_workspace, own_task_if_none, read_profile, read_text};
 pub use tools::{OfPlugin, Offered, Tools};
+pub use usage_text::{amounts, passed};
 
 pub use assignees::Assignees;
 pub use edit::Edit;
@@ -204,9 +205,9 @@ pub use schedules::{
     ListSchedules, PauseSchedule, RemoveSchedule, RunSchedule, SaveSchedule, ScheduleLine,
     show_one as show_schedule,
 };
-pub use type_keys::{Size as TerminalSize, Type, Typed};
+pub use type_keys::{RequestedSize, Type, Typed};
 
-use api::{Entry, Routes, mount_verb};
+use api::{Routes, VerbEntry, mount_verb};
 use base::table;
 
 macro_rules! of_the_api {
@@ -219,10 +220,10 @@ macro_rules! of_the_api {
         nouns { $($nouns:tt)* }
     ) => {
         /// The verbs of each group, in the order of the table, and last the verbs that are no commands.
-        fn groups() -> Vec<(&'static str, Vec<Entry>)> {
+        fn groups() -> Vec<(&'static str, Vec<VerbEntry>)> {
             vec![
-                $(($group, vec![$(Entry::of::<$verb>(),)*]),)*
-                ("API only", vec![$(Entry::of::<$hidden>(),)*]),
+                $(($group, vec![$(VerbEntry::for_verb::<$verb>(),)*]),)*
+                ("API only", vec![$(VerbEntry::for_verb::<$hidden>(),)*]),
             ]
         }
     };
@@ -236,6 +237,6 @@ pub fn mount(router: Routes) -> Routes {
 }
 
 /// Every verb, in the order of the table.
-pub fn entries() -> Vec<Entry> {
+pub fn entries() -> Vec<VerbEntry> {
     groups().into_iter().flat_map(|(_, entries)| entries).collect()
 }

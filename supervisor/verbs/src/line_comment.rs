@@ -1,4 +1,4 @@
-//! A comment on a line of a file, as a review of a diff makes it.
+//! Comments on lines of files, which a reviewer makes in a diff. They become part of the reason for the requested changes.
 
 use std::str::FromStr;
 
@@ -13,50 +13,50 @@ const MOST: usize = 200;
 const PATH: usize = 4096;
 const TEXT: usize = 8 << 10;
 
-/// A comment on a line of a file.
+/// Comment on a line of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LineComment {
-    /// The file, from the top of the tree on.
+    /// Path of the file, relative to the top of the tree.
     pub path: String,
-    /// The line, from 1 on: as the file is now, or as it was for a line that was removed.
+    /// Number of the line, from 1 on, in the file after the change; for a removed line, in the file before it.
     pub line: u32,
     /// Side of the diff that has the line.
-    #[serde(default, skip_serializing_if = "Side::is_new")]
-    pub side: Side,
+    #[serde(default, skip_serializing_if = "DiffSide::is_new")]
+    pub side: DiffSide,
     /// Requested change.
     pub text: String,
 }
 
-/// The file as it is after the change, or as it was before.
+/// Side of a diff: the file after the change, or the file before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Side {
+pub enum DiffSide {
     #[default]
     New,
     Old,
 }
 
-impl Side {
+impl DiffSide {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     fn is_new(&self) -> bool {
-        *self == Side::New
+        *self == DiffSide::New
     }
 }
 
 impl FromStr for LineComment {
     type Err = String;
 
-    /// Reads `PATH:LINE:TEXT`. A path may have colons.
-    fn from_str(said: &str) -> Result<Self, String> {
+    /// Parses `PATH:LINE:TEXT`. The path may contain colons: the first number between two colons is the line.
+    fn from_str(comment: &str) -> Result<Self, String> {
         let mut begins = 0;
-        while let Some(at) = said[begins..].find(':').map(|at| begins + at) {
-            let rest = &said[at + 1..];
+        while let Some(at) = comment[begins..].find(':').map(|at| begins + at) {
+            let rest = &comment[at + 1..];
             if let Some((line, text)) = rest.split_once(':')
                 && let Ok(line) = line.parse()
             {
-                let (path, text) = (said[..at].to_owned(), text.trim().to_owned());
-                return Ok(LineComment { path, line, side: Side::New, text });
+                let (path, text) = (comment[..at].to_owned(), text.trim().to_owned());
+                return Ok(LineComment { path, line, side: DiffSide::New, text });
             }
             begins = at + 1;
         }
@@ -64,8 +64,8 @@ impl FromStr for LineComment {
     }
 }
 
-/// Returns the requested changes with the comments on lines: `path:line: text`, one a line; a removed line is marked. Text behind a
-/// line end is indented, so that it cannot pass for the comment on another line.
+/// Returns the reason with the comments on lines below it: `path:line: text`, one per line, with a mark for a removed line.
+/// The second and later lines of a text are indented, so that they cannot be taken for the comment on another line.
 pub(super) fn joined(reason: Option<String>, comments: &[LineComment]) -> Result<Option<String>, Failure> {
     if comments.len() > MOST {
         return Err(Failure::usage(format!("a review has {} comments on lines", comments.len()))
@@ -74,20 +74,20 @@ pub(super) fn joined(reason: Option<String>, comments: &[LineComment]) -> Result
     if comments.is_empty() {
         return Ok(reason);
     }
-    let mut told = vec![reason.filter(|reason| !reason.trim().is_empty()).unwrap_or_default()];
-    if told[0].is_empty() {
-        told.clear();
+    let mut lines = vec![reason.filter(|reason| !reason.trim().is_empty()).unwrap_or_default()];
+    if lines[0].is_empty() {
+        lines.clear();
     } else {
-        told.push(String::new());
+        lines.push(String::new());
     }
     for comment in comments {
-        told.push(comment.told()?);
+        lines.push(comment.line()?);
     }
-    Ok(Some(told.join("\n")))
+    Ok(Some(lines.join("\n")))
 }
 
 impl LineComment {
-    fn told(&self) -> Result<String, Failure> {
+    fn line(&self) -> Result<String, Failure> {
         let LineComment { path, line, side, text } = self;
         let wrong =
             |why: String, hint: &str| Failure::usage(format!("a comment on a line: {why}")).hint(hint);
@@ -105,7 +105,7 @@ impl LineComment {
             return Err(wrong(why, "say what is to be changed there"));
         }
         let text = text.trim().lines().collect::<Vec<_>>().join("\n    ");
-        let removed = if *side == Side::Old { " (removed line)" } else { "" };
+        let removed = if *side == DiffSide::Old { " (removed line)" } else { "" };
         Ok(format!("{path}:{line}{removed}: {text}"))
     }
 }
@@ -115,14 +115,14 @@ mod tests {
     use super::*;
 
     fn comment(path: &str, line: u32, text: &str) -> LineComment {
-        LineComment { path: path.to_owned(), line, side: Side::New, text: text.to_owned() }
+        LineComment { path: path.to_owned(), line, side: DiffSide::New, text: text.to_owned() }
     }
 
     #[test]
     fn comments_follow_the_reason_one_a_line() {
         let comments = [comment("src/a.rs", 3, "too long"), comment("b", 1, "why?\nb:2: forged")];
-        let told = joined(Some("see below".to_owned()), &comments).unwrap().unwrap();
-        assert_eq!(told, "see below\n\nsrc/a.rs:3: too long\nb:1: why?\n    b:2: forged");
+        let lines = joined(Some("see below".to_owned()), &comments).unwrap().unwrap();
+        assert_eq!(lines, "see below\n\nsrc/a.rs:3: too long\nb:1: why?\n    b:2: forged");
         assert_eq!(joined(None, &comments[..1]).unwrap().unwrap(), "src/a.rs:3: too long");
         assert_eq!(joined(Some("x".to_owned()), &[]).unwrap().unwrap(), "x");
         assert_eq!(joined(None, &[]).unwrap(), None);
@@ -133,8 +133,8 @@ mod tests {
         let removed: LineComment =
             serde_json::from_str(r#"{"path":"a.rs","line":2,"side":"old","text":"keep it"}"#).unwrap();
         let comments = [removed, comment("a.rs", 2, "why?")];
-        let told = joined(None, &comments).unwrap().unwrap();
-        assert_eq!(told, "a.rs:2 (removed line): keep it\na.rs:2: why?");
+        let lines = joined(None, &comments).unwrap().unwrap();
+        assert_eq!(lines, "a.rs:2 (removed line): keep it\na.rs:2: why?");
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub struct Linked {
 }
 
 impl Linked {
-    fn of(parent_id: TaskId, child: Task) -> Self {
+    fn from_child(parent_id: TaskId, child: Task) -> Self {
         Linked { parent_id, child_id: child.id, status: child.status, taken_back: None, note: None }
     }
 
@@ -69,7 +69,7 @@ impl Linked {
                 format!("its run {run} is taken back: it waits as soon as its worker has ended")
             }
         });
-        Linked { taken_back: settled.run, note, ..Linked::of(parent_id, settled.task) }
+        Linked { taken_back: settled.run, note, ..Linked::from_child(parent_id, settled.task) }
     }
 }
 
@@ -103,7 +103,7 @@ impl Verb for Unlink {
         call.write(move |board, actor| {
             board.unlink(&self.parent_id, &self.child_id, actor)?;
             let child = board.expect_task(&self.child_id)?;
-            Ok(Linked::of(self.parent_id, child))
+            Ok(Linked::from_child(self.parent_id, child))
         })
         .await
     }

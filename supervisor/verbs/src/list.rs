@@ -5,14 +5,14 @@ use kernel::{ActorKind, Archived, Filter, Page, Profile, Sort, Status, Task, Tas
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::one_or_many::{self, OneOrMany};
-use super::pages::{self, Listed, Row, Wanted, pages};
-use super::{cursor, texts};
-use api::command::{Command, Side};
+use super::list_or_one::{self, ListOrOne};
+use super::pages::{self, Listed, PageRequest, PagedRow, pages};
+use super::{cursor, parse};
+use api::command::{Command, ToolProcess};
 use api::{Call, Verb, confine_to, verb};
+use base::cli_context;
 use base::exit::Code;
 use base::failure::Failure;
-use base::given;
 use base::terminal::{Cell, Ink, Screen, printable};
 use base::time::since::Since;
 use upkeep::diagnosis::why;
@@ -51,10 +51,10 @@ pub struct List {
         short,
         value_name = "STATUS",
         value_delimiter = ',',
-        value_parser = texts::TypedStatus
+        value_parser = parse::TypedStatus
     )]
-    #[serde(with = "one_or_many")]
-    #[schemars(with = "OneOrMany<Status>")]
+    #[serde(with = "list_or_one")]
+    #[schemars(with = "ListOrOne<Status>")]
     pub status: Vec<Status>,
     /// Only tasks with this text in the title or the body
     #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
@@ -78,7 +78,7 @@ pub struct List {
     #[arg(long, short = 'a', alias = "all")]
     pub archived: bool,
     /// The order of the tasks
-    #[arg(long, value_name = "ORDER", value_parser = texts::word::<Sort>(Sort::ALL.iter().map(|word| word.as_str())))]
+    #[arg(long, value_name = "ORDER", value_parser = parse::word::<Sort>(Sort::ALL.iter().map(|word| word.as_str())))]
     pub sort: Option<Sort>,
     /// At most this many [default: all]
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -152,7 +152,7 @@ impl List {
     }
 }
 
-impl Row for Task {
+impl PagedRow for Task {
     const ROWS: &'static str = "tasks";
 }
 
@@ -171,7 +171,7 @@ impl Verb for List {
     }
 
     async fn run(self, call: Call) -> Result<Listed<Task>, Failure> {
-        let wanted = Wanted::by(&self);
+        let wanted = PageRequest::by(&self);
         if self.search.is_some() && call.actor.kind == ActorKind::Worker {
             // A search reads every task of the board.
             return Err(Failure::new(Code::NotPermitted, "a worker may not search")
@@ -225,7 +225,7 @@ impl Verb for List {
 }
 
 impl Command for List {
-    fn as_tool(&mut self, _side: Side) -> Result<(), Failure> {
+    fn as_tool(&mut self, _side: ToolProcess) -> Result<(), Failure> {
         pages::of_an_agent(&mut self.page, &mut self.limit);
         Ok(())
     }
@@ -233,7 +233,7 @@ impl Command for List {
     fn show(reply: &Listed<Task>, screen: &mut Screen) {
         let (tasks, next) = reply.parts();
         if tasks.is_empty() {
-            screen.line(given::repeated(
+            screen.line(cli_context::repeated(
                 "No tasks. Create one with: supervisor create '<title>' --assignee shell --body '<script>'",
             ));
             return;
@@ -274,16 +274,17 @@ fn show_plain(tasks: &[Task], screen: &mut Screen) {
 /// task.
 fn show_why(tasks: &[Task], screen: &mut Screen) {
     const WIDE: [&str; 5] = ["ID", "STATUS", "ASSIGNEE", "TITLE", "WHY"];
-    let told = |task: &Task| task.why.as_ref().map(|why| printable(&why::line(why)));
+    let reason = |task: &Task| task.why.as_ref().map(|why| printable(&why::line(why)));
     let wide = tasks.iter().map(|task| {
         let [id, status, assignee, title] = cells(task);
-        [id, status, assignee, title, Cell::or_dash(told(task))]
+        [id, status, assignee, title, Cell::or_dash(reason(task))]
     });
     let wide: Vec<[Cell; 5]> = wide.collect();
     if screen.fits(&WIDE, &wide) {
         return screen.list(WIDE, wide);
     }
-    let rows = tasks.iter().map(|task| (cells(task), told(task).map(|why| vec![why]).into_iter().collect()));
+    let rows =
+        tasks.iter().map(|task| (cells(task), reason(task).map(|why| vec![why]).into_iter().collect()));
     screen.list_with_details(SHOWN, rows.collect());
 }
 

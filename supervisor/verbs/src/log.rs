@@ -1,7 +1,8 @@
 //! `log`: returns the output of a run piece by piece, and can wait for the next piece. `logs` and `run` use it.
 //!
-//! An offset behind the end of a log that has dropped a part is from before a cut, and moves by the length of a cut,
-//! which follows from the cap. Otherwise a reader at the end of a full log would see nothing more.
+//! A log at its cap loses a part of its text, so offsets of readers become too large. An offset beyond the end of such a log
+//! is from before a cut. It is reduced by the length of a cut, which follows from the cap. Otherwise a reader at the end of a
+//! full log would see no further text.
 
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::FileExt as _;
@@ -13,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use api::{ANSWERED, Call, Verb, blocking, verb};
+use api::{Call, REPLY_TIME, Verb, blocking, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::Screen;
@@ -34,7 +35,7 @@ const UNANNOUNCED: Duration = Duration::from_secs(1);
 pub struct Log {
     /// The task
     pub task_id: Option<TaskId>,
-    /// Which run [default: the latest that is not a check]
+    /// The run [default: the latest that is not a check]
     pub run: Option<RunId>,
     /// Start at this byte
     pub offset: Option<u64>,
@@ -51,12 +52,12 @@ pub struct Log {
     pub wait: u64,
 }
 
-/// A piece of a run's log.
+/// Piece of the log of a run.
 #[derive(Debug, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of the reply")]
-pub struct Logged {
+pub struct LogReply {
     pub task_id: TaskId,
-    /// The run; none if the task has had no run.
+    /// Run that wrote the log; none if the task has had no run.
     pub run_id: Option<RunId>,
     pub path: Option<String>,
     /// Offset of this piece, in bytes.
@@ -69,7 +70,7 @@ pub struct Logged {
     pub more: bool,
     /// True if the run has ended, so that the log is complete.
     pub ended: bool,
-    /// Format of the worker's standard output; none if its lane does not exist any more.
+    /// Format of the worker's standard output; none if its lane no longer exists.
     #[serde(default)]
     pub stdout: Option<Format>,
     /// True if the text is the readable form of an agent's lines.
@@ -78,17 +79,17 @@ pub struct Logged {
     /// True if the run is active and has a terminal: the text is the output of the terminal.
     #[serde(default)]
     pub terminal: bool,
-    /// A later check of the task's work, if the request named no run.
+    /// Latest run of the task if it is a check after this run. None if the request names a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<RunId>,
-    /// The text. Bytes that are not UTF-8 appear as U+FFFD.
+    /// Text of the piece. Bytes that are not UTF-8 appear as U+FFFD.
     pub text: String,
 }
 
-impl Logged {
+impl LogReply {
     /// The reply for a task that has had no run.
     fn of_no_run(task_id: TaskId) -> Self {
-        Logged {
+        LogReply {
             task_id,
             run_id: None,
             path: None,
@@ -107,13 +108,13 @@ impl Logged {
 }
 
 impl Verb for Log {
-    verb! { "log": Operator, Read, members => Logged }
+    verb! { "log": Operator, Read, members => LogReply }
 
     fn answered_within(&self) -> Duration {
-        ANSWERED + Duration::from_secs(self.wait).min(LONGEST_WAIT)
+        REPLY_TIME + Duration::from_secs(self.wait).min(LONGEST_WAIT)
     }
 
-    async fn run(self, call: Call) -> Result<Logged, Failure> {
+    async fn run(self, call: Call) -> Result<LogReply, Failure> {
         if let Some(offset) = self.offset.filter(|offset| i64::try_from(*offset).is_err()) {
             return Err(Failure::usage(format!("`offset` is {offset}, which no file reaches"))
                 .hint("send the `next_offset` of the piece before, or none"));
@@ -141,8 +142,8 @@ impl Verb for Log {
 
 impl Log {
     /// Reads the text written so far.
-    async fn look(&self, call: &Call) -> Result<Logged, Failure> {
-        let id = super::texts::named(self.task_id.clone())?;
+    async fn look(&self, call: &Call) -> Result<LogReply, Failure> {
+        let id = super::parse::named(self.task_id.clone())?;
         let actor = call.actor.clone();
         let task_id = id.clone();
         let runs = call
@@ -157,10 +158,11 @@ impl Log {
                     .hint(format!("supervisor runs {task_id}"))
             })?,
             None => {
-                // Without a number the reply is about the task's worker. A check's output needs the check's number.
+                // Without a number, the reply has the output of the task's last worker. The output of a check needs the
+                // number of its run.
                 match runs.iter().rfind(|run| run.purpose != Purpose::Check).or(runs.last()) {
                     Some(run) => run,
-                    None => return Ok(Logged::of_no_run(task_id)),
+                    None => return Ok(LogReply::of_no_run(task_id)),
                 }
             }
         };
@@ -180,7 +182,7 @@ impl Log {
         // A slow disk must not block the threads of the async runtime.
         let read = move || log.piece(&at, ended, cap, format).map(|piece| (piece.text(format), piece));
         let (text, piece) = blocking("the log was not read", read).await??;
-        Ok(Logged {
+        Ok(LogReply {
             run_id: Some(run.id),
             path: Some(path.display().to_string()),
             offset: piece.start,
@@ -197,14 +199,14 @@ impl Log {
         })
     }
 
-    /// Reads at most `cap` bytes of the file. The piece ends between two characters, with a format between two lines,
-    /// unless it is the end of the log.
-    fn piece(&self, path: &Path, ended: bool, cap: u64, format: Option<Format>) -> Result<Piece, Failure> {
+    /// Reads a piece of the file, of at most [`PAGE`] bytes; `cap` is the cap of the log. The piece ends between two
+    /// characters, and with a format between two lines, unless the log itself ends there.
+    fn piece(&self, path: &Path, ended: bool, cap: u64, format: Option<Format>) -> Result<LogPiece, Failure> {
         let fail = |e: std::io::Error| Failure::file("read the log", path, &e);
         let mut file = match std::fs::File::open(path) {
             Ok(file) => file,
             // A run that has not started yet has no file.
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Piece::default()),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(LogPiece::default()),
             Err(e) => return Err(fail(e)),
         };
         let length = file.metadata().map_err(fail)?.len();
@@ -222,7 +224,7 @@ impl Log {
             file.seek(SeekFrom::Start(start)).map_err(fail)?;
             file.take(PAGE.min(self.limit.unwrap_or(PAGE))).read_to_end(&mut bytes).map_err(fail)?;
         }
-        let mut piece = Piece { start, more: start + (bytes.len() as u64) < length, length, bytes };
+        let mut piece = LogPiece { start, more: start + (bytes.len() as u64) < length, length, bytes };
         if let (Some(lines), None) = (self.lines, self.offset) {
             piece.skip(start_of_last_lines(&piece.bytes, lines));
         } else if format.is_some() && !is_line_start {
@@ -237,17 +239,19 @@ impl Log {
     }
 }
 
+/// Piece of a log, in bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Piece {
-    /// Its offset.
+struct LogPiece {
+    /// Offset of the piece in the log.
     start: u64,
     bytes: Vec<u8>,
+    /// Length of the whole log.
     length: u64,
-    /// True if the log continues after it.
+    /// True if the log continues after the piece.
     more: bool,
 }
 
-impl Piece {
+impl LogPiece {
     fn end(&self) -> u64 {
         self.start + self.bytes.len() as u64
     }
@@ -288,9 +292,9 @@ impl Piece {
     }
 }
 
-/// Waits until the file is longer than the piece, or was truncated. It polls: the shim that writes the file sends no
-/// notice.
-async fn grown(piece: &Logged) {
+/// Waits until the file is longer than it was, or shorter because a part was cut. It polls, because the shim, which writes
+/// the file, does not announce its writes.
+async fn grown(piece: &LogReply) {
     let Some(path) = &piece.path else { return std::future::pending().await };
     loop {
         tokio::time::sleep(GROWTH).await;
@@ -310,7 +314,7 @@ fn start_of_last_lines(text: &[u8], lines: u32) -> usize {
     ends.nth(before as usize).map_or(0, |(at, _)| at + 1)
 }
 
-/// Returns the number of bytes at the end of a text that begin a character.
+/// Returns the number of bytes at the end of a text that are the begin of a character without its rest.
 fn begun_character(text: &[u8]) -> usize {
     let last = text.utf8_chunks().last().map_or(&[][..], |chunk| chunk.invalid());
     let is_begun = std::str::from_utf8(last).is_err_and(|error| error.error_len().is_none());
@@ -354,11 +358,11 @@ mod tests {
 
     #[test]
     fn an_agent_is_read_in_whole_lines_wherever_a_piece_begins() {
-        let said = |words: &str| {
+        let output = |words: &str| {
             format!(r#"{{"type":"item.completed","item":{{"type":"agent_message","text":"{words}"}}}}"#)
         };
         let call = r#"{"type":"item.started","item":{"type":"command_execution","command":"ls"}}"#;
-        let (one, two) = (said("one"), said("two"));
+        let (one, two) = (output("one"), output("two"));
         let text = format!("plain\n{one}\n{call}\n{two}\n{{\"type\":");
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");

@@ -58,17 +58,17 @@ impl Verb for Markdown {
 /// Renders a text; none if its HTML is too long.
 pub(super) fn rendered(text: &str) -> Option<String> {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let mut state = State::default();
+    let mut state = RenderState::default();
     let events = Parser::new_ext(text, options).filter_map(|event| state.safe(event));
-    let mut html = Bounded(String::new());
+    let mut html = BoundedHtml(String::new());
     let is_written = html::write_html_fmt(&mut html, events).is_ok();
     (is_written && state.tags <= MOST_TAGS).then_some(html.0)
 }
 
 /// A string of at most [`LONGEST_HTML`] bytes.
-struct Bounded(String);
+struct BoundedHtml(String);
 
-impl Write for Bounded {
+impl Write for BoundedHtml {
     fn write_str(&mut self, piece: &str) -> fmt::Result {
         if self.0.len() + piece.len() > LONGEST_HTML {
             return Err(fmt::Error);
@@ -80,7 +80,7 @@ impl Write for Bounded {
 
 /// State of the renderer at a position in the text.
 #[derive(Default)]
-struct State {
+struct RenderState {
     /// Number of tags so far.
     tags: usize,
     /// Number of open lists and quotations.
@@ -89,7 +89,7 @@ struct State {
     links: Vec<bool>,
 }
 
-impl State {
+impl RenderState {
     /// Renders the named events of a text and drops all others.
     fn safe<'a>(&mut self, event: Event<'a>) -> Option<Event<'a>> {
         match event {

@@ -15,7 +15,7 @@ use api::{Call, Verb, blocking, verb};
 use base::failure::Failure;
 use base::terminal::Screen;
 use daemon::{Event, OwnerLink, Phase, Snapshot};
-use net::telemetry::Counts;
+use net::telemetry::ExportCounts;
 use service::{BoardHandle, Service};
 
 /// Print metrics for a monitoring system
@@ -42,7 +42,7 @@ pub struct Measured {
 pub(crate) struct Family {
     /// Name of the family. The samples of a counter have the suffix `_total`.
     pub name: String,
-    pub kind: Kind,
+    pub kind: MetricKind,
     pub help: String,
     pub(crate) samples: Vec<Sample>,
 }
@@ -50,7 +50,7 @@ pub(crate) struct Family {
 /// Meaning of its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Kind {
+pub(crate) enum MetricKind {
     /// A number that goes up and down.
     Gauge,
     /// A number that only grows while a process lives.
@@ -69,14 +69,14 @@ impl Verb for Metrics {
     verb! { "metrics": Operator, Read, on(None) => Measured }
 
     async fn run(self, call: Call) -> Result<Measured, Failure> {
-        let snapshot = match OwnerLink::of(&call.service) {
+        let snapshot = match OwnerLink::from_service(&call.service) {
             Some(daemon) => Some(daemon.ask(Event::Look).await?),
             None => None,
         };
         let service = Arc::clone(&call.service);
         let measured = move || {
             let mut measured = measure(&service, snapshot.as_ref())?;
-            if let Some(daemon) = OwnerLink::of(&service) {
+            if let Some(daemon) = OwnerLink::from_service(&service) {
                 of_traces(&mut measured, daemon.tracer().counts());
             }
             Ok(measured)
@@ -94,7 +94,7 @@ impl Command for Metrics {
 }
 
 impl Measured {
-    fn add(&mut self, kind: Kind, name: &str, help: &str, samples: impl IntoIterator<Item = Sample>) {
+    fn add(&mut self, kind: MetricKind, name: &str, help: &str, samples: impl IntoIterator<Item = Sample>) {
         let samples: Vec<Sample> = samples.into_iter().collect();
         self.families.push(Family {
             name: format!("supervisor_{name}"),
@@ -105,16 +105,16 @@ impl Measured {
     }
 
     fn gauge(&mut self, name: &str, help: &str, samples: impl IntoIterator<Item = Sample>) {
-        self.add(Kind::Gauge, name, help, samples);
+        self.add(MetricKind::Gauge, name, help, samples);
     }
 
     fn counter(&mut self, name: &str, help: &str, samples: impl IntoIterator<Item = Sample>) {
-        self.add(Kind::Counter, name, help, samples);
+        self.add(MetricKind::Counter, name, help, samples);
     }
 }
 
 impl Sample {
-    fn of<const N: usize>(labels: [(&str, &str); N], value: impl TryInto<i64>) -> Self {
+    fn labelled<const N: usize>(labels: [(&str, &str); N], value: impl TryInto<i64>) -> Self {
         let labels = labels.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         // A value that does not fit counts as the maximum.
         Sample { labels, value: value.try_into().unwrap_or(i64::MAX) }
@@ -125,11 +125,15 @@ impl Sample {
 fn measure(service: &Service, snapshot: Option<&Snapshot>) -> Result<Measured, Failure> {
     let mut measured = Measured::default();
     let version = env!("CARGO_PKG_VERSION");
-    measured.gauge("build_info", "The version of the program.", [Sample::of([("version", version)], 1)]);
+    measured.gauge(
+        "build_info",
+        "The version of the program.",
+        [Sample::labelled([("version", version)], 1)],
+    );
     measured.gauge(
         "up",
         "Whether a daemon serves the root.",
-        [Sample::of([], i64::from(snapshot.is_some()))],
+        [Sample::labelled([], i64::from(snapshot.is_some()))],
     );
     if let Some(snapshot) = snapshot {
         of_daemon(&mut measured, service, snapshot);
@@ -146,15 +150,17 @@ fn measure(service: &Service, snapshot: Option<&Snapshot>) -> Result<Measured, F
         let Ok((counts, last)) = counted else { continue };
         well += 1;
         tasks.extend(
-            counts.iter().map(|(status, n)| Sample::of([("board", name), ("status", status.as_str())], *n)),
+            counts
+                .iter()
+                .map(|(status, n)| Sample::labelled([("board", name), ("status", status.as_str())], *n)),
         );
-        events.push(Sample::of([("board", name)], last.get()));
-        commits.push(Sample::of([("board", name)], board.commits()));
+        events.push(Sample::labelled([("board", name)], last.get()));
+        commits.push(Sample::labelled([("board", name)], board.commits()));
         automatic.count(name, board, last.get());
     }
     let troubled = names.len() - well;
-    measured.gauge("boards", "The boards of the root.", [Sample::of([], names.len())]);
-    measured.gauge("boards_troubled", "Boards that cannot be read.", [Sample::of([], troubled)]);
+    measured.gauge("boards", "The boards of the root.", [Sample::labelled([], names.len())]);
+    measured.gauge("boards_troubled", "Boards that cannot be read.", [Sample::labelled([], troubled)]);
     measured.gauge("tasks", "Tasks by board and status.", tasks);
     measured.counter("events", "Events of a board since it was made.", events);
     if snapshot.is_some() {
@@ -165,7 +171,7 @@ fn measure(service: &Service, snapshot: Option<&Snapshot>) -> Result<Measured, F
     measured.gauge(
         "configuration_defects",
         "Files of the configuration that cannot be used.",
-        [Sample::of([], defects)],
+        [Sample::labelled([], defects)],
     );
     Ok(measured)
 }
@@ -187,13 +193,13 @@ impl Automatic {
         let Ok((cursors, mail)) = counted else { return };
         for cursor in cursors {
             let labels = [("board", name), ("plugin", cursor.plugin.as_str())];
-            self.behind.push(Sample::of(labels, last.saturating_sub(cursor.event.get()).max(0)));
-            self.paused.push(Sample::of(labels, i64::from(cursor.paused_at.is_some())));
+            self.behind.push(Sample::labelled(labels, last.saturating_sub(cursor.event.get()).max(0)));
+            self.paused.push(Sample::labelled(labels, i64::from(cursor.paused_at.is_some())));
         }
         for mail in mail {
             let labels = [("board", name), ("channel", mail.channel.as_str())];
-            self.waiting.push(Sample::of(labels, mail.waiting));
-            self.dead.push(Sample::of(labels, mail.dead));
+            self.waiting.push(Sample::labelled(labels, mail.waiting));
+            self.dead.push(Sample::labelled(labels, mail.dead));
         }
     }
 
@@ -205,16 +211,16 @@ impl Automatic {
     }
 }
 
-fn of_traces(measured: &mut Measured, counts: &Counts) {
+fn of_traces(measured: &mut Measured, counts: &ExportCounts) {
     measured.counter(
         "spans_exported",
         "Spans that the collector has taken.",
-        [Sample::of([], counts.exported())],
+        [Sample::labelled([], counts.exported())],
     );
     measured.counter(
         "spans_dropped",
         "Spans that no collector has taken.",
-        [Sample::of([], counts.dropped())],
+        [Sample::labelled([], counts.dropped())],
     );
 }
 
@@ -224,11 +230,12 @@ fn of_daemon(measured: &mut Measured, service: &Service, snapshot: &Snapshot) {
         *workers.entry((run.board.as_str(), word(run.phase))).or_default() += 1;
     }
     let workers = workers.into_iter();
-    let workers = workers.map(|((board, phase), n)| Sample::of([("board", board), ("state", phase)], n));
+    let workers =
+        workers.map(|((board, phase), n)| Sample::labelled([("board", board), ("state", phase)], n));
     measured.gauge(
         "slots",
         "Workers that may run at once.",
-        [Sample::of([], service.config().limits.total())],
+        [Sample::labelled([], service.config().limits.total())],
     );
     measured.gauge("workers", "Live runs by board and state.", workers);
     let pools = || {
@@ -237,45 +244,45 @@ fn of_daemon(measured: &mut Measured, service: &Service, snapshot: &Snapshot) {
     measured.gauge(
         "pool_places",
         "Places of a pool.",
-        pools().map(|(pool, _, places)| Sample::of([("pool", pool)], places)),
+        pools().map(|(pool, _, places)| Sample::labelled([("pool", pool)], places)),
     );
     measured.gauge(
         "pool_taken",
         "Places of a pool that runs have.",
-        pools().map(|(pool, taken, _)| Sample::of([("pool", pool)], taken)),
+        pools().map(|(pool, taken, _)| Sample::labelled([("pool", pool)], taken)),
     );
     let paused = i64::from(snapshot.paused.is_some());
     measured.gauge(
         "paused",
         "Whether nothing is started: the host lacks something, or dispatch is disabled.",
-        [Sample::of([], paused)],
+        [Sample::labelled([], paused)],
     );
     let stopping = i64::from(snapshot.stopping.is_some());
-    measured.gauge("stopping", "Whether the daemon is being stopped.", [Sample::of([], stopping)]);
+    measured.gauge("stopping", "Whether the daemon is being stopped.", [Sample::labelled([], stopping)]);
     let broken = snapshot.broken.len();
     measured.gauge(
         "environments_broken",
         "What tasks need and what does not work.",
-        [Sample::of([], broken)],
+        [Sample::labelled([], broken)],
     );
     let open = snapshot.broken.iter().filter(|broken| broken.release.is_some()).count();
     measured.gauge(
         "breakers_open",
         "What tasks need and what has failed five times in a row.",
-        [Sample::of([], open)],
+        [Sample::labelled([], open)],
     );
     measured.counter(
         "wakeups",
         "Events that the owner loop has decided.",
-        [Sample::of([], snapshot.wakeups)],
+        [Sample::labelled([], snapshot.wakeups)],
     );
-    let Ok(own) = procfs::process::Process::myself() else { return };
-    if let Ok(stat) = own.stat() {
+    let Ok(process) = procfs::process::Process::myself() else { return };
+    if let Ok(stat) = process.stat() {
         let resident = stat.rss.saturating_mul(procfs::page_size());
-        measured.gauge("resident_memory_bytes", "Memory of the daemon.", [Sample::of([], resident)]);
+        measured.gauge("resident_memory_bytes", "Memory of the daemon.", [Sample::labelled([], resident)]);
     }
-    if let Ok(count) = own.fd_count() {
-        measured.gauge("open_fds", "Descriptors of the daemon.", [Sample::of([], count)]);
+    if let Ok(count) = process.fd_count() {
+        measured.gauge("open_fds", "Descriptors of the daemon.", [Sample::labelled([], count)]);
     }
 }
 
@@ -296,8 +303,8 @@ impl fmt::Display for Measured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Family { name, kind, help, samples } in &self.families {
             let (word, suffix) = match kind {
-                Kind::Gauge => ("gauge", ""),
-                Kind::Counter => ("counter", "_total"),
+                MetricKind::Gauge => ("gauge", ""),
+                MetricKind::Counter => ("counter", "_total"),
             };
             writeln!(f, "# TYPE {name} {word}\n# HELP {name} {}", escaped(help))?;
             for Sample { labels, value } in samples {
@@ -325,8 +332,12 @@ mod tests {
     #[test]
     fn the_text_is_that_of_openmetrics() {
         let mut measured = Measured::default();
-        measured.gauge("up", "Whether it \"serves\".", [Sample::of([], 1)]);
-        measured.counter("events", "Events.", [Sample::of([("board", "a\\b\n\"c\""), ("kind", "x")], 7_u64)]);
+        measured.gauge("up", "Whether it \"serves\".", [Sample::labelled([], 1)]);
+        measured.counter(
+            "events",
+            "Events.",
+            [Sample::labelled([("board", "a\\b\n\"c\""), ("kind", "x")], 7_u64)],
+        );
         measured.gauge("tasks", "None.", []);
         assert_snapshot!(measured.to_string(), @r#"
         # TYPE supervisor_up gauge

@@ -6,12 +6,12 @@ use kernel::{MissionCaps, MissionEnds, Pause, Profile, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::create::{Create, Created, localized};
-use super::{spent, texts};
+use super::create::{Create, CreateReply, localized};
+use super::{parse, usage_text};
 use api::command::Command;
 use api::{Call, Verb, verb};
+use base::cli_context;
 use base::failure::Failure;
-use base::given;
 use base::invocation::Invocation;
 use base::terminal::Screen;
 use base::time::duration::WrittenDuration;
@@ -59,7 +59,7 @@ pub struct CreateMission {
     #[arg(long, value_name = "DURATION")]
     pub max_runtime: Option<WrittenDuration>,
     /// What it may cost in US dollars, as agents report it, such as 2.50
-    #[arg(long = "max-cost", value_name = "USD", value_parser = spent::micros)]
+    #[arg(long = "max-cost", value_name = "USD", value_parser = usage_text::micros)]
     pub(crate) max_cost_micros: Option<u64>,
     /// Who is notified: a channel as with `create --notify`; `none` for nobody
     #[arg(long, value_name = "CHANNEL", env = "SUPERVISOR_CHANNEL")]
@@ -72,9 +72,9 @@ pub struct CreateMission {
 }
 
 impl Verb for CreateMission {
-    verb! { "mission-create": Operator, Write => Created }
+    verb! { "mission-create": Operator, Write => CreateReply }
 
-    async fn run(self, mut call: Call) -> Result<Created, Failure> {
+    async fn run(self, mut call: Call) -> Result<CreateReply, Failure> {
         let caps = MissionCaps {
             max_depth: self.max_depth,
             max_tasks: self.max_tasks,
@@ -94,7 +94,7 @@ impl Verb for CreateMission {
         let (new, warnings) = create.prepare(&mut call).await?;
         let created = call.write(move |board, actor| {
             let created = board.create_mission(new, &caps, actor)?;
-            Ok(Created { task: created.task, existing: created.existing, warnings })
+            Ok(CreateReply { task: created.task, existing: created.existing, warnings })
         });
         Ok(created.await?.warned(&call).await)
     }
@@ -103,7 +103,7 @@ impl Verb for CreateMission {
 impl Command for CreateMission {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
         if let Some(path) = self.body_file.take() {
-            self.body = Some(texts::read_text(&path)?);
+            self.body = Some(parse::read_text(&path)?);
         }
         if let Some(text) = &self.workspace {
             self.workspace = Some(localized(here, text)?);
@@ -111,11 +111,11 @@ impl Command for CreateMission {
         Ok(())
     }
 
-    fn show(reply: &Created, screen: &mut Screen) {
+    fn show(reply: &CreateReply, screen: &mut Screen) {
         <Create as Command>::show(reply, screen);
     }
 
-    fn warnings(reply: &Created) -> &[String] {
+    fn warnings(reply: &CreateReply) -> &[String] {
         &reply.warnings
     }
 }
@@ -195,7 +195,7 @@ pub struct Steered {
 }
 
 impl Steered {
-    fn of(mission: TaskId, ends: MissionEnds) -> Self {
+    fn from_ends(mission: TaskId, ends: MissionEnds) -> Self {
         Steered { mission, ended: ends.ended, ending: ends.ending, is_granted: false }
     }
 
@@ -232,7 +232,7 @@ impl Verb for PauseMission {
         let what = if self.now { Pause::Runs } else { Pause::Starts };
         call.write(move |board, actor| {
             let ends = board.pause_by_hand(&self.mission, what, self.reason.as_deref(), actor)?;
-            Ok(Steered::of(self.mission, ends))
+            Ok(Steered::from_ends(self.mission, ends))
         })
         .await
     }
@@ -250,7 +250,7 @@ impl Verb for ResumeMission {
     async fn run(self, call: Call) -> Result<Steered, Failure> {
         call.write(move |board, actor| {
             let is_granted = board.resume_mission(&self.mission, self.reason.as_deref(), actor)?;
-            Ok(Steered { is_granted, ..Steered::of(self.mission, MissionEnds::default()) })
+            Ok(Steered { is_granted, ..Steered::from_ends(self.mission, MissionEnds::default()) })
         })
         .await
     }
@@ -260,7 +260,7 @@ impl Command for ResumeMission {
     fn show(reply: &Steered, screen: &mut Screen) {
         reply.show("Resumed", screen);
         if reply.is_granted {
-            screen.line(given::repeated(&format!(
+            screen.line(cli_context::repeated(&format!(
                 "It was at a limit, and may have as much again: supervisor mission show {}",
                 reply.mission
             )));
@@ -275,7 +275,7 @@ impl Verb for CancelMission {
         require_daemon(&call, &self.mission).await?;
         call.write(move |board, actor| {
             let ends = board.cancel_mission(&self.mission, self.reason.as_deref(), actor)?;
-            Ok(Steered::of(self.mission, ends))
+            Ok(Steered::from_ends(self.mission, ends))
         })
         .await
     }

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::list::ink;
 use api::command::Command;
 use api::{Call, Verb, verb};
+use base::cli_context;
 use base::failure::Failure;
-use base::given;
 use base::terminal::{Cell, Ink, Screen, printable};
 
 /// List the missions, the newest first.
@@ -59,7 +59,7 @@ pub struct Missions {
     more: bool,
 }
 
-/// Returns true if a mission is at its end.
+/// Returns true if a mission is done or cancelled.
 pub(super) fn is_over(state: MissionState) -> bool {
     match state {
         MissionState::Done | MissionState::Cancelled => true,
@@ -84,7 +84,7 @@ impl Verb for ListMissions {
 impl Command for ListMissions {
     fn show(reply: &Missions, screen: &mut Screen) {
         if reply.missions.is_empty() {
-            screen.line(given::repeated("No missions. Create one with: supervisor mission create"));
+            screen.line(cli_context::repeated("No missions. Create one with: supervisor mission create"));
             return;
         }
         let rows = reply.missions.iter().map(|mission| {
@@ -119,7 +119,7 @@ impl Verb for ShowMission {
         let (limits, actor) = (call.service.config().mission_limits(), call.actor.clone());
         let roster = call.service.roster();
         let mut shown = call.read(move |view| view.mission(&self.mission, &limits, &actor)).await?;
-        // A planned profile that exists by now needs no mention.
+        // A proposed profile that exists by now is left out.
         shown.profiles.retain(|profile| !roster.knows(&profile.name));
         Ok(shown)
     }
@@ -149,20 +149,20 @@ impl Command for ShowMission {
         show_needs(reply, screen);
         show_profiles(reply, screen);
         screen.heading("Tasks");
-        Tree::of(&reply.tree).show(screen);
+        MissionTree::from_tasks(&reply.tree).show(screen);
         if reply.more {
-            screen.line(given::repeated("There are more tasks: supervisor list lists all."));
+            screen.line(cli_context::repeated("There are more tasks: supervisor list lists all."));
         }
         show_results(&reply.tree, screen);
     }
 }
 
-/// The parts of a mission that wait for a person.
+/// Shows the questions of a mission and of its tasks that wait for a person, with the commands that answer them.
 fn show_needs(reply: &MissionDetails, screen: &mut Screen) {
-    let own = reply.mission.question.as_ref();
-    let own = own.map(|question| (question, format!("supervisor answer {} 1", reply.mission.id)));
+    let question = reply.mission.question.as_ref();
+    let question = question.map(|question| (question, format!("supervisor answer {} 1", reply.mission.id)));
     let tasks = reply.tree.iter().filter_map(|task| Some((task.needs.as_ref()?, task.command.clone()?)));
-    let needs: Vec<_> = own.into_iter().chain(tasks).collect();
+    let needs: Vec<_> = question.into_iter().chain(tasks).collect();
     if needs.is_empty() {
         return;
     }
@@ -176,7 +176,7 @@ fn show_needs(reply: &MissionDetails, screen: &mut Screen) {
     }
 }
 
-/// The profiles that its plan asks for and that do not exist yet.
+/// Shows the profiles that the mission's plan proposes and that do not exist yet.
 fn show_profiles(reply: &MissionDetails, screen: &mut Screen) {
     if reply.profiles.is_empty() {
         return;
@@ -191,16 +191,16 @@ fn show_profiles(reply: &MissionDetails, screen: &mut Screen) {
     }
 }
 
-/// The results of the tasks: summaries, notes and files.
+/// Shows the results of the tasks: summaries, else notes, and files.
 fn show_results(tasks: &[MissionTask], screen: &mut Screen) {
-    let told =
+    let shown =
         |task: &&MissionTask| task.summary.is_some() || task.notes.is_some() || !task.artifacts.is_empty();
-    let told: Vec<&MissionTask> = tasks.iter().filter(told).collect();
-    if told.is_empty() {
+    let shown: Vec<&MissionTask> = tasks.iter().filter(shown).collect();
+    if shown.is_empty() {
         return;
     }
     screen.heading("Results");
-    for task in told {
+    for task in shown {
         let text = task.summary.as_deref().or(task.notes.as_deref()).unwrap_or_default();
         screen.line_cut(&format!("  {}  ", task.id), &printable(first_line(text)));
         for file in &task.artifacts {
@@ -216,15 +216,15 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-/// The tasks of a mission, each under the task that it belongs to.
-struct Tree<'a> {
+/// Tasks of a mission, each beneath the task to which it belongs.
+struct MissionTree<'a> {
     roots: Vec<&'a MissionTask>,
     below: BTreeMap<&'a TaskId, Vec<&'a MissionTask>>,
 }
 
-impl<'a> Tree<'a> {
-    fn of(tasks: &'a [MissionTask]) -> Self {
-        let mut tree = Tree { roots: Vec::new(), below: BTreeMap::new() };
+impl<'a> MissionTree<'a> {
+    fn from_tasks(tasks: &'a [MissionTask]) -> Self {
+        let mut tree = MissionTree { roots: Vec::new(), below: BTreeMap::new() };
         for task in tasks {
             match &task.under {
                 Some(above) => tree.below.entry(above).or_default().push(task),
@@ -257,7 +257,7 @@ impl<'a> Tree<'a> {
 
 fn line(branch: &str, task: &MissionTask, screen: &mut Screen) {
     let status = screen.paint(ink(task.status), &format!("{:<9}", task.status));
-    let who = task.assignee.as_ref().map(|name| format!(" [{name}]")).unwrap_or_default();
+    let assignee = task.assignee.as_ref().map(|name| format!(" [{name}]")).unwrap_or_default();
     let after = if task.after.is_empty() {
         String::new()
     } else {
@@ -266,7 +266,7 @@ fn line(branch: &str, task: &MissionTask, screen: &mut Screen) {
     };
     screen.line_cut(
         &format!("  {branch}{}  {status}  ", task.id),
-        &printable(&format!("{}{who}{after}", task.title)),
+        &printable(&format!("{}{assignee}{after}", task.title)),
     );
 }
 
@@ -301,7 +301,7 @@ mod tests {
             task("t_00000004", Some("t_00000001"), Status::Blocked),
         ];
         let mut screen = Screen::plain(60);
-        Tree::of(&tasks).show(&mut screen);
+        MissionTree::from_tasks(&tasks).show(&mut screen);
         insta::assert_snapshot!(screen.into_text(), @r"
           t_00000001  running    the work of t_00000001, which has …
           ├─ t_00000002  done       the work of t_00000002, which h…

@@ -16,7 +16,7 @@ const MOST: u32 = 100;
 /// Kind of a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Named {
+pub enum NameKind {
     #[default]
     Task,
     Assignee,
@@ -41,18 +41,18 @@ pub enum Named {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Names {
-    /// What they are of
-    pub of: Named,
-    /// How they begin
+    /// Kind of the names
+    pub of: NameKind,
+    /// Beginning of the names; empty for all
     pub begins: String,
     /// Of runs and attachments: only those of this task
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
 }
 
-/// A name, and what it stands for.
+/// Name with a description.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Name {
+pub struct NameLine {
     pub name: String,
     /// Description. Of a task: its status and title; of a mission: its state and title; of a file: its name and task;
     /// of a run: its outcome and its worker.
@@ -63,7 +63,7 @@ pub struct Name {
 /// The reply: at most 100 names.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct NamesFound {
-    pub names: Vec<Name>,
+    pub names: Vec<NameLine>,
 }
 
 impl Verb for Names {
@@ -71,39 +71,41 @@ impl Verb for Names {
 
     async fn run(self, call: Call) -> Result<NamesFound, Failure> {
         let begins = self.begins;
-        if let (Some(tenant), false) = (call.confined(), matches!(self.of, Named::Task | Named::Run)) {
+        if let (Some(tenant), false) = (call.confined(), matches!(self.of, NameKind::Task | NameKind::Run)) {
             let names = of_member(&call, tenant, self.of);
             return Ok(NamesFound::beginning(names, &begins));
         }
         let names = match self.of {
-            Named::Task => return tasks(&call, begins).await,
-            Named::Mission => return missions(&call, begins).await,
-            Named::Attachment => return attachments(&call, begins, self.task).await,
-            Named::Run => return runs(&call, begins, self.task).await,
-            Named::Account => {
+            NameKind::Task => return tasks(&call, begins).await,
+            NameKind::Mission => return missions(&call, begins).await,
+            NameKind::Attachment => return attachments(&call, begins, self.task).await,
+            NameKind::Run => return runs(&call, begins, self.task).await,
+            NameKind::Account => {
                 let accounts = call.service.roster().accounts(&call.service.config());
                 accounts.into_values().collect()
             }
-            Named::Assignee => {
+            NameKind::Assignee => {
                 let mut names = call.service.roster().names();
                 let from = begins.clone();
                 let known = call.read(move |view| view.assignees(&from, MOST as usize)).await?;
                 names.extend(known.into_iter().map(|assignee| assignee.name));
                 names
             }
-            Named::Tenant => {
+            NameKind::Tenant => {
                 let from = begins.clone();
                 let mut names = call.read(move |view| view.tenants_from(&from, MOST)).await?;
                 names.extend(call.service.config().tenants.names().map(|name| name.to_string()));
                 names
             }
-            Named::Policy => call.service.roster().policies().names().map(str::to_owned).collect(),
-            Named::Board => {
+            NameKind::Policy => call.service.roster().policies().names().map(str::to_owned).collect(),
+            NameKind::Board => {
                 call.service.root().board_names()?.into_iter().map(|name| name.to_string()).collect()
             }
-            Named::Plugin => call.service.plugins().names().map(str::to_owned).collect(),
-            Named::Schedule => call.service.schedules().names().map(str::to_owned).collect(),
-            Named::Channel => call.service.config().notify.channels.keys().map(ToString::to_string).collect(),
+            NameKind::Plugin => call.service.plugins().names().map(str::to_owned).collect(),
+            NameKind::Schedule => call.service.schedules().names().map(str::to_owned).collect(),
+            NameKind::Channel => {
+                call.service.config().notify.channels.keys().map(ToString::to_string).collect()
+            }
         };
         Ok(NamesFound::beginning(names, &begins))
     }
@@ -116,25 +118,25 @@ impl NamesFound {
         names.sort_unstable();
         names.dedup();
         names.truncate(MOST as usize);
-        NamesFound { names: names.into_iter().map(|name| Name { name, about: None }).collect() }
+        NamesFound { names: names.into_iter().map(|name| NameLine { name, about: None }).collect() }
     }
 }
 
-/// Returns the names that a tenant's user may see, other than names of tasks.
-fn of_member(call: &Call, tenant: &Tenant, of: Named) -> Vec<String> {
+/// Returns the names that a tenant's user may see, except names of tasks and runs.
+fn of_member(call: &Call, tenant: &Tenant, of: NameKind) -> Vec<String> {
     match of {
-        Named::Task
-        | Named::Policy
-        | Named::Plugin
-        | Named::Schedule
-        | Named::Channel
-        | Named::Account
-        | Named::Mission
-        | Named::Attachment
-        | Named::Run => Vec::new(),
-        Named::Assignee => call.service.roster().names(),
-        Named::Tenant => vec![tenant.to_string()],
-        Named::Board => {
+        NameKind::Task
+        | NameKind::Policy
+        | NameKind::Plugin
+        | NameKind::Schedule
+        | NameKind::Channel
+        | NameKind::Account
+        | NameKind::Mission
+        | NameKind::Attachment
+        | NameKind::Run => Vec::new(),
+        NameKind::Assignee => call.service.roster().names(),
+        NameKind::Tenant => vec![tenant.to_string()],
+        NameKind::Board => {
             let config = call.service.config();
             let boards = config.tenants.get(tenant).and_then(|own| own.boards.clone());
             let boards = boards.unwrap_or_else(|| [kernel::BoardName::default()].into());
@@ -143,11 +145,11 @@ fn of_member(call: &Call, tenant: &Tenant, of: Named) -> Vec<String> {
     }
 }
 
+/// Returns the tasks whose ids begin with a text. If no id can begin with the text, returns the tasks that changed
+/// last.
 async fn tasks(call: &Call, begins: String) -> Result<NamesFound, Failure> {
-    // Returns the tasks whose ids begin with a text. If the text is no beginning of an id, returns the tasks that
-    // changed last.
     let tenant = call.confined().cloned();
-    let found = call.read(move |view| {
+    let names = call.read(move |view| {
         let tasks = if let Ok(id) = begins.parse::<TaskId>() {
             let ids = view.tasks_beginning(&id, tenant.as_ref(), MOST)?;
             ids.iter().filter_map(|id| view.task(id).transpose()).collect::<Result<Vec<_>, _>>()?
@@ -163,27 +165,27 @@ async fn tasks(call: &Call, begins: String) -> Result<NamesFound, Failure> {
         };
         let name = |task: Task| {
             let about = Some(format!("{}  {}", task.status, task.title));
-            Some(Name { name: written(&task.id)?, about })
+            Some(NameLine { name: written(&task.id)?, about })
         };
         Ok(tasks.into_iter().filter_map(name).collect::<Vec<_>>())
     });
-    Ok(NamesFound { names: found.await? })
+    Ok(NamesFound { names: names.await? })
 }
 
-/// The missions that are not over.
+/// Returns the missions that are not over.
 async fn missions(call: &Call, begins: String) -> Result<NamesFound, Failure> {
     let (limits, actor) = (call.service.config().mission_limits(), call.actor.clone());
     let (missions, _) = call.read(move |view| view.missions(None, &limits, &actor)).await?;
     let named = |id: &TaskId| id.as_str().starts_with(&begins);
     let missions = missions.into_iter().filter(|mission| named(&mission.id) && !is_over(mission.state));
-    let name = |mission: kernel::Mission| Name {
+    let name = |mission: kernel::Mission| NameLine {
         name: mission.id.to_string(),
         about: Some(format!("{}  {}", mission.state, mission.title)),
     };
     Ok(NamesFound { names: missions.map(name).take(MOST as usize).collect() })
 }
 
-/// The files of a task, or of all, the newest first.
+/// Returns the files of a task, or of all tasks if none is named, newest first.
 async fn attachments(call: &Call, begins: String, task: Option<TaskId>) -> Result<NamesFound, Failure> {
     let mut files = call
         .read(move |view| match &task {
@@ -192,7 +194,7 @@ async fn attachments(call: &Call, begins: String, task: Option<TaskId>) -> Resul
         })
         .await?;
     files.sort_unstable_by_key(|file| Reverse(file.id));
-    let names = files.into_iter().map(|file| Name {
+    let names = files.into_iter().map(|file| NameLine {
         name: file.id.to_string(),
         about: Some(format!("{}  {}", file.filename, file.task_id)),
     });
@@ -212,7 +214,7 @@ async fn runs(call: &Call, begins: String, task: Option<TaskId>) -> Result<Names
     let name = |run: kernel::Run| {
         let outcome = run.outcome.map_or_else(|| "open".to_owned(), |outcome| outcome.to_string());
         let profile = run.profile.map(|profile| format!("  {profile}")).unwrap_or_default();
-        Name { name: run.id.to_string(), about: Some(format!("{outcome}{profile}")) }
+        NameLine { name: run.id.to_string(), about: Some(format!("{outcome}{profile}")) }
     };
     let names = runs.await?.into_iter().rev().map(name).filter(|run| run.name.starts_with(&begins));
     Ok(NamesFound { names: names.take(MOST as usize).collect() })

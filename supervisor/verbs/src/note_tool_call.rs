@@ -4,7 +4,7 @@ use kernel::{TaskId, ToolCall};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::texts;
+use super::parse;
 use api::{Call, Verb, verb};
 use base::failure::Failure;
 
@@ -33,7 +33,7 @@ impl Verb for NoteToolCall {
     }
 
     async fn run(self, call: Call) -> Result<ToolCallNoted, Failure> {
-        let id = texts::named(self.task_id)?;
+        let id = parse::named(self.task_id)?;
         let noted = self.call;
         let task = id.clone();
         call.write(move |board, actor| board.note_tool_call(&task, &noted, actor)).await?;

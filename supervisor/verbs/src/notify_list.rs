@@ -1,4 +1,4 @@
-//! `notify-list`: the chat subscriptions to tasks.
+//! `notify-list`: lists the subscriptions of chats to tasks.
 
 use kernel::{Subscription, TaskId};
 use schemars::JsonSchema;

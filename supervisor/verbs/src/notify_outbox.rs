@@ -42,7 +42,7 @@ impl Verb for NotifyOutbox {
         let which = Letters { channel: self.channel, state, limit: LISTED, ..Letters::default() };
         let mut letters = call.read(move |view| view.outbox(&which, &actor)).await?;
         for letter in letters.iter_mut().filter(|letter| letter.state == LetterState::Waiting) {
-            let free_at = call.service.channel_rests_until(&letter.address.channel);
+            let free_at = call.service.channel_paused_until(&letter.address.channel);
             letter.due_at = free_at.map_or(letter.due_at, |free_at| letter.due_at.max(free_at));
         }
         Ok(letters)
@@ -81,7 +81,7 @@ impl WhichLetters {
 
 /// The number of messages.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Count {
+pub struct LetterCount {
     pub messages: usize,
 }
 
@@ -100,12 +100,14 @@ pub struct NotifyRetry {
 }
 
 impl Verb for NotifyRetry {
-    verb! { "notify-retry": Operator, Write => Count }
+    verb! { "notify-retry": Operator, Write => LetterCount }
 
-    async fn run(self, call: Call) -> Result<Count, Failure> {
+    async fn run(self, call: Call) -> Result<LetterCount, Failure> {
         let which = self.which.known(&call).await?;
         let retried = call
-            .write(move |board, actor| board.retry_letters(&which, actor).map(|messages| Count { messages }))
+            .write(move |board, actor| {
+                board.retry_letters(&which, actor).map(|messages| LetterCount { messages })
+            })
             .await?;
         call.service.mail().notify_one();
         Ok(retried)
@@ -126,12 +128,14 @@ pub struct NotifyDrop {
 }
 
 impl Verb for NotifyDrop {
-    verb! { "notify-drop": Operator, Write => Count }
+    verb! { "notify-drop": Operator, Write => LetterCount }
 
-    async fn run(self, call: Call) -> Result<Count, Failure> {
+    async fn run(self, call: Call) -> Result<LetterCount, Failure> {
         let which = self.which.known(&call).await?;
         let dropped = call
-            .write(move |board, actor| board.drop_letters(&which, actor).map(|messages| Count { messages }))
+            .write(move |board, actor| {
+                board.drop_letters(&which, actor).map(|messages| LetterCount { messages })
+            })
             .await?;
         // The messages after the dropped one can be sent now.
         call.service.mail().notify_one();
@@ -167,13 +171,13 @@ impl Command for NotifyOutbox {
 }
 
 impl Command for NotifyRetry {
-    fn show(reply: &Count, screen: &mut Screen) {
+    fn show(reply: &LetterCount, screen: &mut Screen) {
         screen.line(format!("{} tried again", Counted(reply.messages, "message")));
     }
 }
 
 impl Command for NotifyDrop {
-    fn show(reply: &Count, screen: &mut Screen) {
+    fn show(reply: &LetterCount, screen: &mut Screen) {
         screen.line(format!("{} dropped", Counted(reply.messages, "message")));
     }
 }

@@ -45,7 +45,7 @@ pub struct NotifySubscribe {
     pub(crate) notifier_profile: Option<String>,
 }
 
-/// The subscription, and warnings for the caller.
+/// Subscription, with warnings for the caller.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Subscribed {
     #[serde(flatten)]
@@ -91,7 +91,7 @@ impl Command for NotifySubscribe {
     }
 }
 
-/// Returns a chat in words: `telegram 12345678, thread 7`.
+/// Returns the name of a chat for a person, such as `telegram 12345678, thread 7`.
 pub(super) fn chat(key: &SubscriptionKey) -> String {
     let thread = if key.thread_id.is_empty() { String::new() } else { format!(", thread {}", key.thread_id) };
     format!("{} {}{thread}", key.platform, key.chat_id).trim_end().to_owned()

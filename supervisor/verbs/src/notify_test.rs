@@ -33,7 +33,8 @@ impl Verb for NotifyTest {
 
     async fn run(self, call: Call) -> Result<Tested, Failure> {
         refuse_tenant(&call)?;
-        let calls = OwnerLink::of(&call.service).map(|daemon| daemon.plugins().clone()).unwrap_or_default();
+        let calls =
+            OwnerLink::from_service(&call.service).map(|daemon| daemon.plugins().clone()).unwrap_or_default();
         test(&call.service, &calls, &self.channel, call.board_name().clone()).await
     }
 }

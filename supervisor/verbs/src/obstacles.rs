@@ -81,9 +81,9 @@ pub(super) fn without_board_skill(assignee: &Profile, call: &Call) -> Option<Str
 /// Warns that no approver of this name can reach the board: neither the user of the socket, nor root, nor a lane.
 fn unreachable_approver(task: &Task, call: &Call) -> Option<String> {
     let approver = task.approval.approver.as_deref()?;
-    let own = person(nix::unistd::geteuid().as_raw()).name;
+    let user_name = person(nix::unistd::geteuid().as_raw()).name;
     let label = Label::parse(approver);
-    let is_person = |name: &str| name == own || name == "root";
+    let is_person = |name: &str| name == user_name || name == "root";
     let reachable = match label.kind {
         Some(ActorKind::Worker) => is_lane(label.name, call),
         Some(ActorKind::Person) => is_person(label.name),
@@ -93,7 +93,7 @@ fn unreachable_approver(task: &Task, call: &Call) -> Option<String> {
         return None;
     }
     Some(format!(
-        "the approver `{approver}` cannot reach this board, which belongs to {own}, and no lane has that name: approve the \
+        "the approver `{approver}` cannot reach this board, which belongs to {user_name}, and no lane has that name: approve the \
          task with `supervisor approve {} --override`",
         task.id
     ))
@@ -111,12 +111,12 @@ pub(super) async fn obstacle(
         // Its tasks wait for an external worker to claim them, which is no obstacle.
         return Ok(None);
     }
-    let found = unrunnable(assignee, policy, task, call).await?;
+    let obstacle = unrunnable(assignee, policy, task, call).await?;
     let no_daemon = || {
         let text = "no daemon is running, so nothing runs it yet: supervisor daemon, or supervisor dispatch";
         call.service.daemon().is_none().then(|| text.to_owned())
     };
-    Ok(found.or_else(no_daemon))
+    Ok(obstacle.or_else(no_daemon))
 }
 
 /// Warns of a goal on a lane whose turns do not continue one session.
@@ -142,15 +142,15 @@ pub(super) fn missing_skills(skills: &[String], call: &Call) -> Vec<String> {
 /// Returns the pools named by a task or its assignee that the configuration does not have.
 pub(super) fn missing_pools(named: &BTreeSet<Pool>, assignee: Option<&Profile>, call: &Call) -> Vec<String> {
     let config = call.service.config();
-    let mut found: Vec<LooseName> =
+    let mut missing: Vec<LooseName> =
         named.iter().filter_map(|pool| LooseName::of_pool(pool, "it", &config)).collect();
     // A tenant's user must not see what the operator configured for an assignee.
     if let Some(assignee) = assignee.filter(|_| call.confined().is_none()) {
-        let share = call.service.roster().share(assignee, &config);
+        let share = call.service.roster().pool_claim(assignee, &config);
         let others = share.pools.iter().filter(|pool| !named.contains(pool));
-        found.extend(others.filter_map(|pool| LooseName::of_pool(pool, assignee.as_str(), &config)));
+        missing.extend(others.filter_map(|pool| LooseName::of_pool(pool, assignee.as_str(), &config)));
     }
-    found.iter().map(ToString::to_string).collect()
+    missing.iter().map(ToString::to_string).collect()
 }
 
 /// Returns why the tasks of an assignee, or only this one, cannot run at present.

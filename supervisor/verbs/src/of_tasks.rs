@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use workspace::WorkspaceSpec;
 
-use super::bulk::{Attempt, Bulk, outcome, shown};
-use super::matching::{FLAGS, Matching, on_tasks};
+use super::bulk::{Bulk, TaskOutcome, outcome, shown};
+use super::selection::{FLAGS, Matching, on_tasks};
 use api::command::Command;
 use api::{Call, Verb, verb};
 use base::failure::Failure;
@@ -38,7 +38,7 @@ async fn each(
     tasks: Vec<TaskId>,
     reason: Option<String>,
     workers: Workers,
-    step: fn(&mut Board<'_>, &Step<'_>) -> Attempt,
+    step: fn(&mut Board<'_>, &Step<'_>) -> TaskOutcome,
 ) -> Result<Bulk, Failure> {
     if workers == Workers::End {
         call.refuse_live_without_daemon(&tasks).await?;
@@ -52,12 +52,12 @@ async fn each(
     .await
 }
 
-fn retry(board: &mut Board<'_>, task: &Step<'_>) -> Attempt {
+fn retry(board: &mut Board<'_>, task: &Step<'_>) -> TaskOutcome {
     let retried = board.retry(task.id, task.reason, task.actor)?;
     Ok((retried.task.status, begun(&retried)))
 }
 
-fn reopen(board: &mut Board<'_>, task: &Step<'_>) -> Attempt {
+fn reopen(board: &mut Board<'_>, task: &Step<'_>) -> TaskOutcome {
     let reopened = board.reopen(task.id, task.reason, task.actor)?;
     Ok((reopened.task.status, begun(&reopened)))
 }
@@ -69,15 +69,15 @@ fn begun(reopened: &Reopened) -> Option<String> {
         .then(|| format!("{} already started with its result and continue", children.join(", ")))
 }
 
-fn cancel(board: &mut Board<'_>, task: &Step<'_>) -> Attempt {
+fn cancel(board: &mut Board<'_>, task: &Step<'_>) -> TaskOutcome {
     Ok(outcome(&board.cancel(task.id, task.reason, task.actor)?))
 }
 
-fn unblock(board: &mut Board<'_>, task: &Step<'_>) -> Attempt {
+fn unblock(board: &mut Board<'_>, task: &Step<'_>) -> TaskOutcome {
     board.unblock(task.id, task.reason, task.actor).map(|task| (task.status, None))
 }
 
-fn unarchive(board: &mut Board<'_>, step: &Step<'_>) -> Attempt {
+fn unarchive(board: &mut Board<'_>, step: &Step<'_>) -> TaskOutcome {
     let task = board.unarchive(step.id, step.actor)?;
     // Only the daemon writes to the directory of workspaces, so a missing path is conclusive.
     let place = step.workspaces.join(step.id.as_str());

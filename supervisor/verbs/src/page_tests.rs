@@ -4,14 +4,14 @@
 use std::collections::BTreeSet;
 
 use super::{Create, groups};
-use api::{Audience, Effect, Entry};
+use api::{Audience, Effect, VerbEntry};
 use setup::automation::schedules::TaskText;
 
 /// Where the table begins and where it ends in the page.
 const FENCES: (&str, &str) =
     ("<!-- verbs: written from supervisor/base/src/table.rs -->\n", "<!-- end of verbs -->\n");
 
-fn row(entry: &Entry) -> String {
+fn row(entry: &VerbEntry) -> String {
     let request = (entry.request)();
     let about = request.get("description").and_then(|text| text.as_str()).unwrap_or_default();
     // The first sentence, in one line and without the full stop that a command's help has none of.

@@ -18,7 +18,7 @@ use base::terminal::Screen;
 const OF_AN_AGENT: u32 = 50;
 
 /// A type that a list consists of.
-pub trait Row: Serialize + for<'de> Deserialize<'de> {
+pub trait PagedRow: Serialize + for<'de> Deserialize<'de> {
     /// The key of the rows in a page.
     const ROWS: &'static str;
 }
@@ -52,7 +52,7 @@ impl<T> Listed<T> {
     }
 }
 
-impl<T: Row> Serialize for Listed<T> {
+impl<T: PagedRow> Serialize for Listed<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Listed::Rows(rows) => rows.serialize(serializer),
@@ -66,7 +66,7 @@ impl<T: Row> Serialize for Listed<T> {
     }
 }
 
-impl<'de, T: Row> Deserialize<'de> for Listed<T> {
+impl<'de, T: PagedRow> Deserialize<'de> for Listed<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Either(PhantomData))
     }
@@ -75,7 +75,7 @@ impl<'de, T: Row> Deserialize<'de> for Listed<T> {
 /// Visitor for both forms.
 struct Either<T>(PhantomData<T>);
 
-impl<'de, T: Row> Visitor<'de> for Either<T> {
+impl<'de, T: PagedRow> Visitor<'de> for Either<T> {
     type Value = Listed<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -102,7 +102,7 @@ impl<'de, T: Row> Visitor<'de> for Either<T> {
 
 /// A verb with pages. A request for all rows gets an array of them, or the first page if there are too many.
 pub trait Pages: Command<Reply = Listed<Self::Row>> {
-    type Row: Row;
+    type Row: PagedRow;
 
     /// Returns true if the caller wants the position of the next page.
     fn asks_for_pages(&self) -> bool;
@@ -143,16 +143,16 @@ pub(super) use pages;
 
 /// The requested form of a list, and its number of rows.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct PageRequest {
     pages: bool,
     rows: usize,
 }
 
-impl Wanted {
+impl PageRequest {
     /// Reads both from a request.
     pub(super) fn by<V: Pages>(verb: &V) -> Self {
         let rows = verb.limit().and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
-        Wanted { pages: verb.asks_for_pages(), rows }
+        PageRequest { pages: verb.asks_for_pages(), rows }
     }
 
     /// Returns the reply with these rows and the cursor of the next ones. A reply with fewer rows than requested is a
@@ -193,7 +193,7 @@ mod tests {
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Number(u32);
 
-    impl Row for Number {
+    impl PagedRow for Number {
         const ROWS: &'static str = "numbers";
     }
 

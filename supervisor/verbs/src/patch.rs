@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::edit::Edited;
-use super::{Edit, texts};
+use super::{Edit, parse};
 use api::command::Command;
 use api::{Call, Verb, not_for_members, verb};
 use base::failure::Failure;
@@ -121,13 +121,13 @@ impl Patch {
 
 /// Returns the assignee of a task.
 #[derive(Clone, Debug)]
-struct Assigned(Option<Profile>);
+struct PatchedAssignee(Option<Profile>);
 
 /// A checked change, which can be applied to any task.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(super) struct PatchPlan {
     edit: Option<kernel::Edit>,
-    assignee: Option<Assigned>,
+    assignee: Option<PatchedAssignee>,
     status: Option<Status>,
     reason: Option<String>,
     handoff: Handoff,
@@ -136,7 +136,7 @@ pub(super) struct Plan {
 
 impl Patch {
     /// Checks the request for contradictions and the names in it for existence.
-    pub(super) async fn plan(mut self, call: &Call) -> Result<Plan, Failure> {
+    pub(super) async fn plan(mut self, call: &Call) -> Result<PatchPlan, Failure> {
         let edit = self.edit();
         let warnings = edit.warnings(call);
         if edit.is_empty() && self.status.is_none() && self.assignee.is_none() {
@@ -156,8 +156,8 @@ impl Patch {
         let edit = if edit.is_empty() { None } else { Some(edit.change(call).await?) };
         let assignee = match self.assignee.as_deref() {
             None => None,
-            Some("") => Some(Assigned(None)),
-            Some(name) => Some(Assigned(texts::profile_or_nobody(name)?)),
+            Some("") => Some(PatchedAssignee(None)),
+            Some(name) => Some(PatchedAssignee(parse::profile_or_nobody(name)?)),
         };
         if let Some(status @ (Status::Scheduled | Status::Running | Status::Review)) = self.status {
             return Err(Failure::usage(format!("a task cannot be moved to `{status}` this way"))
@@ -169,11 +169,11 @@ impl Patch {
             metadata: self.metadata,
             artifacts: Vec::new(),
         };
-        Ok(Plan { edit, assignee, status: self.status, reason: self.reason, handoff, warnings })
+        Ok(PatchPlan { edit, assignee, status: self.status, reason: self.reason, handoff, warnings })
     }
 }
 
-impl Plan {
+impl PatchPlan {
     /// Refuses to change the status of tasks with a live worker if there is no daemon to end it.
     pub(super) async fn require_daemon(&self, call: &Call, ids: &[TaskId]) -> Result<(), Failure> {
         if self.status.is_some() { call.refuse_live_without_daemon(ids).await } else { Ok(()) }
@@ -189,7 +189,7 @@ impl Plan {
         if let Some(edit) = &self.edit {
             board.edit(id, edit, actor)?;
         }
-        if let Some(Assigned(assignee)) = &self.assignee {
+        if let Some(PatchedAssignee(assignee)) = &self.assignee {
             board.assign(id, assignee.clone(), actor)?;
         }
         match self.status {
@@ -237,7 +237,7 @@ impl Verb for Patch {
     }
 
     async fn run(mut self, call: Call) -> Result<Edited, Failure> {
-        let id = super::texts::named(self.task_id.take())?;
+        let id = super::parse::named(self.task_id.take())?;
         let plan = self.plan(&call).await?;
         plan.require_daemon(&call, std::slice::from_ref(&id)).await?;
         call.write(move |board, actor| {

@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use api::command::Command;
 use api::{Call, Verb, blocking, verb};
+use base::cli_context;
 use base::exit::Code;
 use base::failure::Failure;
-use base::given;
 use base::paths::Root;
 use base::terminal::{Cell, Screen, printable, printable_lines};
 use host::home::home_of;
 use setup::config::Config;
-use setup::config::definitions::Found;
+use setup::config::definitions::Lookup;
 use setup::config::triage::TriageConfig;
-use setup::roster::{Home, Persona, ProfileText, Roster, did_you_mean, unread_profile};
+use setup::roster::{Home, ProfileDefinition, ProfileText, Roster, did_you_mean, unread_profile};
 
 /// List the profiles.
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -48,14 +48,19 @@ pub struct NamedProfile {
 }
 
 impl NamedProfile {
-    fn of(name: &str, found: &Found<'_, Persona>, roster: &Roster, config: &Config) -> Option<Self> {
+    fn from_found(
+        name: &str,
+        found: &Lookup<'_, ProfileDefinition>,
+        roster: &Roster,
+        config: &Config,
+    ) -> Option<Self> {
         let profile: Profile = name.parse().ok()?;
         let (described, defect) = match found {
-            Found::Usable(persona) => (Some(persona.describe()), None),
-            Found::Disabled(defect) => (None, Some(defect.to_string())),
-            Found::Absent => return None,
+            Lookup::Usable(persona) => (Some(persona.describe()), None),
+            Lookup::Disabled(defect) => (None, Some(defect.to_string())),
+            Lookup::Absent => return None,
         };
-        let is_shipped = matches!(found, Found::Usable(persona) if persona.is_shipped);
+        let is_shipped = matches!(found, Lookup::Usable(persona) if persona.is_shipped);
         let proposes = is_shipped && ProposalKind::ALL.iter().any(|kind| TriageConfig::key(*kind) == name);
         Some(NamedProfile {
             name: name.to_owned(),
@@ -82,7 +87,7 @@ impl Verb for ListProfiles {
             let asked = |name: &str| self.name.as_ref().is_none_or(|asked| asked.as_str() == name);
             let profiles = roster.profiles().filter(|(name, _)| asked(name));
             let named: Vec<NamedProfile> = profiles
-                .filter_map(|(name, found)| NamedProfile::of(name, &found, &roster, &config))
+                .filter_map(|(name, found)| NamedProfile::from_found(name, &found, &roster, &config))
                 .collect();
             match &self.name {
                 Some(name) if named.is_empty() => Err(unknown(name, &roster, call.service.root())),
@@ -113,7 +118,8 @@ fn unknown(name: &Profile, roster: &Roster, root: &Root) -> Failure {
 impl Command for ListProfiles {
     fn show(reply: &Vec<NamedProfile>, screen: &mut Screen) {
         if reply.is_empty() {
-            screen.line(given::repeated("No profiles. Create one with: supervisor profile create NAME"));
+            screen
+                .line(cli_context::repeated("No profiles. Create one with: supervisor profile create NAME"));
             return;
         }
         let rows = reply.iter().map(|named| {

@@ -4,9 +4,9 @@ use kernel::{Board, Force, Status, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bulk::{Bulk, One};
-use super::matching::{Common, FLAGS, Matching, OnTasks, Rows};
-use super::{obstacles, texts};
+use super::bulk::{Bulk, TaskResult};
+use super::selection::{FLAGS, Matching, OnTasks, Rows, TaskFilter};
+use super::{obstacles, parse};
 use api::command::Command;
 use api::{Call, Verb, verb};
 use base::exit::Code;
@@ -49,12 +49,12 @@ pub struct Promote {
     pub matching: PromoteMatching,
 }
 
-/// Tasks to promote by what they have in common; `--dry-run` is the verb's own.
+/// Flags that select the tasks to promote. `--dry-run` is not among them, because the verb has its own.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Select tasks instead of naming ids")]
 pub struct PromoteMatching {
     #[command(flatten)]
-    common: Common,
+    common: TaskFilter,
     /// All tasks of this tenant
     #[arg(long, value_name = "NAME")]
     tenant: Option<Tenant>,
@@ -64,7 +64,7 @@ pub struct PromoteMatching {
 }
 
 impl OnTasks for Promote {
-    fn of(&self) -> &'static [Status] {
+    fn default_statuses(&self) -> &'static [Status] {
         &[Status::Triage]
     }
 
@@ -81,10 +81,11 @@ impl OnTasks for Promote {
     }
 }
 
+/// Result for one task.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Promotion {
     task_id: TaskId,
-    /// True if the task was promoted, or would be with a dry run.
+    /// True if the task was promoted, or in a dry run would be.
     promoted: bool,
     dry_run: bool,
     forced: bool,
@@ -92,7 +93,7 @@ pub struct Promotion {
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<kernel::Status>,
     reason: Option<String>,
-    /// Obstacles that currently keep it from running.
+    /// Obstacle that currently keeps the task from running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
     error: Option<String>,
@@ -102,7 +103,7 @@ pub struct Promotion {
     code: Option<Code>,
 }
 
-/// One entry for a single task, a list if `--ids` named more.
+/// Reply: one entry if a single task was named, a list if `--ids` named more.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Promoted {
@@ -147,7 +148,7 @@ impl Verb for Promote {
     verb! { "promote": Operator, Write, members => Promoted }
 
     async fn run(self, call: Call) -> Result<Promoted, Failure> {
-        let reason = texts::sentence(&self.reason);
+        let reason = parse::sentence(&self.reason);
         let force = if self.force { Force::Yes } else { Force::No };
         let single = self.ids.is_empty();
         let ids: Vec<TaskId> = self.task_id.into_iter().chain(self.ids).collect();
@@ -189,11 +190,11 @@ impl Verb for Promote {
 
 impl Command for Promote {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
-        texts::default_to_own_task(&mut self.task_id, here)
+        parse::default_to_own_task(&mut self.task_id, here)
     }
 
     fn show(reply: &Promoted, screen: &mut Screen) {
-        let results = reply.each().iter().map(|one| One {
+        let results = reply.each().iter().map(|one| TaskResult {
             id: one.task_id.clone(),
             ok: one.promoted,
             status: one.status,

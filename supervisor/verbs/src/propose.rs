@@ -1,4 +1,5 @@
-//! `specify`, `decompose` and `mission plan`: ask a profile to propose the text of a task, or a division into tasks.
+//! `specify`, `decompose`, `mission plan` and `mission review`: ask a profile to propose the text of a task, a division
+//! into tasks, or the continuation of a mission. The profile's answer is the result of a task of its own.
 
 use kernel::{
     ApprovalState, Board, EventFilter, EventKind, Filter, Profile, ProposalKind, Status, Task, TaskId, Tenant,
@@ -15,11 +16,11 @@ use base::terminal::{Ink, Screen, printable};
 use setup::automation::proposals::Maker;
 use setup::config::triage::TriageConfig;
 
-use super::{obstacles, texts};
+use super::{obstacles, parse};
 
 /// Limit on the tasks of one request.
 const AT_ONCE: u32 = 100;
-/// Limit on the pages of triage read for one request: other callers may add tasks meanwhile.
+/// Limit on the pages of tasks in triage that one request reads, each of [`AT_ONCE`] tasks.
 const PAGES: usize = 20;
 
 /// Ask a profile to specify an idea in triage
@@ -106,15 +107,15 @@ pub struct ReviewMission {
     pub task_id: TaskId,
 }
 
-/// Request for a task.
+/// Result of the request for one task.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Asked {
+pub struct ProposalRequest {
     pub task_id: TaskId,
     pub ok: bool,
     /// The task that makes the proposal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proposal: Option<TaskId>,
-    /// True if the request was open before.
+    /// True if an equal request was open already.
     pub existing: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -129,23 +130,23 @@ pub struct Asked {
 pub struct Proposals {
     /// The proposing profile.
     pub assignee: Profile,
-    pub results: Vec<Asked>,
-    /// Warnings about obstacles that currently keep the proposals from being made.
+    pub results: Vec<ProposalRequest>,
+    /// Warnings about obstacles that currently keep the profile from starting.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// The tasks that a request is about.
-enum Wanted {
+/// Tasks for which a request asks for proposals.
+enum ProposalTarget {
     One(TaskId),
     AllInTriage(Option<Tenant>),
 }
 
-impl Wanted {
-    fn of(task: Option<TaskId>, all: bool, tenant: Option<Tenant>) -> Result<Self, Failure> {
+impl ProposalTarget {
+    fn from_arguments(task: Option<TaskId>, all: bool, tenant: Option<Tenant>) -> Result<Self, Failure> {
         match (task, all) {
-            (Some(task), false) => Ok(Wanted::One(task)),
-            (None, true) => Ok(Wanted::AllInTriage(tenant)),
+            (Some(task), false) => Ok(ProposalTarget::One(task)),
+            (None, true) => Ok(ProposalTarget::AllInTriage(tenant)),
             (Some(_), true) => {
                 Err(Failure::usage("both a task and `all` are given").hint("leave out one of them"))
             }
@@ -154,11 +155,12 @@ impl Wanted {
     }
 }
 
-/// Asks the profile of a kind for proposals.
+/// Asks the profile for this kind of proposal about the wanted tasks. An error about a single named task fails the
+/// request; an error about one of all tasks in triage becomes a part of the reply.
 async fn ask(
     call: Call,
     kind: ProposalKind,
-    wanted: Wanted,
+    wanted: ProposalTarget,
     author: Option<String>,
 ) -> Result<Proposals, Failure> {
     let (roster, config) = (call.service.roster(), call.service.config());
@@ -172,14 +174,14 @@ async fn ask(
     let results = call
         .write(move |board, actor| {
             let (tasks, is_single) = match wanted {
-                Wanted::One(task) => (vec![task], true),
-                Wanted::AllInTriage(tenant) => (in_triage(board, tenant)?, false),
+                ProposalTarget::One(task) => (vec![task], true),
+                ProposalTarget::AllInTriage(tenant) => (in_triage(board, tenant)?, false),
             };
             let mut results = Vec::with_capacity(tasks.len());
             for task_id in tasks {
                 let tenant = board.task_for(&task_id, actor)?.tenant;
                 let new = maker.asked(task_id.clone(), tenant.as_ref(), author.clone(), &config);
-                let asked = Asked {
+                let asked = ProposalRequest {
                     task_id,
                     ok: true,
                     proposal: None,
@@ -188,16 +190,24 @@ async fn ask(
                     hint: None,
                     code: None,
                 };
-                let refused = |failure: Failure, asked: Asked| {
+                let refused = |failure: Failure, asked: ProposalRequest| {
                     let reason = Some(failure.message);
-                    Asked { ok: false, reason, hint: failure.hint, code: Some(failure.code), ..asked }
+                    ProposalRequest {
+                        ok: false,
+                        reason,
+                        hint: failure.hint,
+                        code: Some(failure.code),
+                        ..asked
+                    }
                 };
                 if let Err(disabled) = config.tenants.require(tenant.as_ref()) {
                     results.push(refused(disabled, asked));
                     continue;
                 }
                 results.push(match board.attempt(|board| board.propose(new, actor)) {
-                    Ok(made) => Asked { proposal: Some(made.task.id), existing: made.existing, ..asked },
+                    Ok(made) => {
+                        ProposalRequest { proposal: Some(made.task.id), existing: made.existing, ..asked }
+                    }
                     Err(error) if is_single => return Err(error),
                     Err(error) => refused(Failure::from(error), asked),
                 });
@@ -211,7 +221,8 @@ async fn ask(
 fn in_triage(board: &Board<'_>, tenant: Option<Tenant>) -> Result<Vec<TaskId>, kernel::Error> {
     let mut filter = Filter { statuses: vec![Status::Triage], tenant, limit: AT_ONCE, ..Filter::default() };
     let mut ideas = Vec::new();
-    // Denied tasks stay in triage. They are skipped, so that ideas after any number of them are found.
+    // Denied tasks stay in triage. They are skipped, and further pages are read, so that ideas after many denied
+    // tasks are found as well.
     for _ in 0..PAGES {
         let page = board.tasks(&filter)?;
         for task in page.tasks {
@@ -227,7 +238,8 @@ fn in_triage(board: &Board<'_>, tenant: Option<Tenant>) -> Result<Vec<TaskId>, k
     Ok(ideas)
 }
 
-/// Returns true if a person denied the task: it is in triage for a person to change, and is no idea for a proposal.
+/// Returns true if a person denied the task. It is then in triage so that a person changes it, and not as an idea for a
+/// proposal.
 fn is_denied(board: &Board<'_>, task: &Task) -> Result<bool, kernel::Error> {
     if task.approval.state != Some(ApprovalState::Required) {
         return Ok(false);
@@ -242,7 +254,7 @@ impl Proposals {
         if self.results.is_empty() {
             screen.line("No task is in triage");
         }
-        for Asked { task_id, proposal, existing, reason, hint, .. } in &self.results {
+        for ProposalRequest { task_id, proposal, existing, reason, hint, .. } in &self.results {
             if let Some(proposal) = proposal {
                 let before = if *existing { " before" } else { "" };
                 screen.line(format!("Asked {} about {task_id}{before}: {proposal}", self.assignee));
@@ -262,7 +274,7 @@ impl Proposals {
     }
 }
 
-/// Defines what the verbs about ideas in triage have in common.
+/// Implements [`Verb`] and [`Command`] for a verb about ideas in triage.
 macro_rules! over_triage {
     ($verb:ident, $kind:expr, $($header:tt)+) => {
         impl Verb for $verb {
@@ -275,14 +287,14 @@ macro_rules! over_triage {
             }
 
             async fn run(self, call: Call) -> Result<Proposals, Failure> {
-                let wanted = Wanted::of(self.task_id, self.all, self.tenant)?;
+                let wanted = ProposalTarget::from_arguments(self.task_id, self.all, self.tenant)?;
                 ask(call, $kind, wanted, self.author).await
             }
         }
 
         impl Command for $verb {
             fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
-                if self.all { Ok(()) } else { texts::default_to_own_task(&mut self.task_id, here) }
+                if self.all { Ok(()) } else { parse::default_to_own_task(&mut self.task_id, here) }
             }
 
             fn show(reply: &Proposals, screen: &mut Screen) {
@@ -311,7 +323,7 @@ impl Verb for PlanMission {
     verb! { "mission-plan": Operator, Write => Proposals }
 
     async fn run(self, call: Call) -> Result<Proposals, Failure> {
-        ask(call, ProposalKind::Plan, Wanted::One(self.task_id), self.author).await
+        ask(call, ProposalKind::Plan, ProposalTarget::One(self.task_id), self.author).await
     }
 }
 
@@ -329,7 +341,7 @@ impl Verb for ReviewMission {
     verb! { "mission-review": Operator, Write => Proposals }
 
     async fn run(self, call: Call) -> Result<Proposals, Failure> {
-        ask(call, ProposalKind::Progress, Wanted::One(self.task_id), None).await
+        ask(call, ProposalKind::Progress, ProposalTarget::One(self.task_id), None).await
     }
 }
 

@@ -4,7 +4,7 @@ use kernel::TaskId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::texts;
+use super::parse;
 use api::command::Command;
 use api::{Call, Verb, verb};
 use base::failure::Failure;
@@ -46,7 +46,7 @@ impl Verb for Reassign {
     verb! { "reassign": Operator, Write, members => Reassigned }
 
     async fn run(self, call: Call) -> Result<Reassigned, Failure> {
-        let profile = texts::profile_or_nobody(&self.profile)?;
+        let profile = parse::profile_or_nobody(&self.profile)?;
         if self.reclaim {
             call.refuse_live_without_daemon(std::slice::from_ref(&self.task_id)).await?;
         }

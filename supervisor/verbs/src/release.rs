@@ -4,8 +4,8 @@ use kernel::{HoldOn, HoldScope, Status, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::hold::{HoldMatching, On};
-use super::matching::{COMMON_FLAGS, Matching, OnTasks};
+use super::hold::{HoldMatching, HoldTarget};
+use super::selection::{COMMON_FLAGS, Matching, OnTasks};
 use api::command::Command;
 use api::{Call, Verb, verb};
 use base::failure::Failure;
@@ -39,19 +39,15 @@ pub struct Release {
     pub task_ids: Vec<TaskId>,
     #[command(flatten)]
     #[serde(flatten)]
-    pub on: On,
+    pub on: HoldTarget,
     /// The environment whose breaker is open, as `status` and `holds` name it
     #[arg(long, value_name = "NAME", conflicts_with_all = COMMON_FLAGS)]
-    // A daemon of an earlier release refuses what it does not know.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
     /// Close the breakers of the host, for all tenants
     #[arg(long, conflicts_with_all = COMMON_FLAGS)]
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub host: bool,
     /// Close the breaker of the host for this tenant
     #[arg(long, value_name = "TENANT", conflicts_with = "host")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_of: Option<Tenant>,
     /// Why
     #[arg(long, value_name = "TEXT")]
@@ -65,19 +61,19 @@ pub struct Release {
 }
 
 impl OnTasks for Release {
-    fn of(&self) -> &'static [Status] {
+    fn default_statuses(&self) -> &'static [Status] {
         &[]
     }
 
     fn matching(&self) -> Matching {
         // Only tasks with a hold are selected, as others cannot be released.
-        let mut matching = self.matching.of(&self.on);
+        let mut matching = self.matching.with_target(&self.on);
         matching.held = true;
         matching
     }
 
     fn about(&self, task_ids: Vec<TaskId>) -> Self {
-        Release { task_ids, on: On::default(), ..self.clone() }
+        Release { task_ids, on: HoldTarget::default(), ..self.clone() }
     }
 }
 

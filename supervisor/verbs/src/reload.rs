@@ -44,7 +44,7 @@ impl Verb for Reload {
     verb! { "reload": Operator, Read, on(None) => Reloaded }
 
     async fn run(self, call: Call) -> Result<Reloaded, Failure> {
-        let daemon = OwnerLink::of(&call.service);
+        let daemon = OwnerLink::from_service(&call.service);
         if let Some(daemon) = daemon {
             daemon.send(Event::Reload).await;
             // The daemon handles events in order: its answer means that the reload is done.

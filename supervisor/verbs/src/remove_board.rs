@@ -18,7 +18,7 @@ use base::paths::{Root, make_dir};
 use base::terminal::Screen;
 use daemon::{Event, OwnerLink};
 
-/// Time limit for the last readers of a board. Callers that wait for events leave at once.
+/// Time for the last readers of a board to finish. Callers that wait for events end at once.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Remove a board from its root.
@@ -41,7 +41,7 @@ pub struct RemoveBoard {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Removed {
+pub struct RemovedBoard {
     pub slug: BoardName,
     /// True if its files were deleted instead of archived.
     pub deleted: bool,
@@ -49,9 +49,9 @@ pub struct Removed {
 }
 
 impl Verb for RemoveBoard {
-    verb! { "remove-board": Operator, Write, on(None) => Removed }
+    verb! { "remove-board": Operator, Write, on(None) => RemovedBoard }
 
-    async fn run(self, call: Call) -> Result<Removed, Failure> {
+    async fn run(self, call: Call) -> Result<RemovedBoard, Failure> {
         let service = call.service;
         self.refuse_default()?;
         require(service.root(), &self.slug)?;
@@ -59,9 +59,9 @@ impl Verb for RemoveBoard {
         let being = Failure::new(Code::NotFound, format!("the board `{slug}` is being removed"))
             .hint("supervisor boards list shows the others");
         let mut out = service.take_out(&slug, being)?;
-        // No new request reaches the board from here on. The daemon's owner loop knows the runs started before, and
-        // refuses if one of them is live.
-        if let Some(daemon) = OwnerLink::of(&service) {
+        // No new request reaches the board from here on. The daemon's owner loop knows the runs that were started
+        // before, and refuses if one of them is live. On an error, `out` is dropped and the board is served again.
+        if let Some(daemon) = OwnerLink::from_service(&service) {
             daemon.ask(|reply| Event::Forget(slug.clone(), reply)).await.flatten()?;
         }
         tokio::time::timeout(TIMEOUT, out.closed()).await.map_err(|_| {
@@ -77,7 +77,7 @@ impl Verb for RemoveBoard {
 }
 
 impl Command for RemoveBoard {
-    fn show(reply: &Removed, screen: &mut Screen) {
+    fn show(reply: &RemovedBoard, screen: &mut Screen) {
         let place = match &reply.kept {
             Some(kept) => format!("kept in {}", kept.display()),
             None => "deleted".to_owned(),
@@ -95,8 +95,8 @@ impl RemoveBoard {
         Ok(())
     }
 
-    /// Moves or deletes the files of a closed board. Blocking.
-    pub(crate) fn take_away(self, root: &Root) -> Result<Removed, Failure> {
+    /// Archives or deletes the files of a closed board, unless a run is live. Blocking.
+    pub(crate) fn take_away(self, root: &Root) -> Result<RemovedBoard, Failure> {
         self.refuse_default()?;
         let RemoveBoard { slug, delete } = self;
         refuse_live(root, &slug)?;
@@ -104,7 +104,7 @@ impl RemoveBoard {
         let fail = |e: std::io::Error| Failure::file("remove the board", &from, &e);
         let base = root.removed_boards();
         make_dir(&base, 0o700)?;
-        // One rename hides the board, whatever happens to the later steps.
+        // One rename hides the board, even if a later step fails.
         let kept = base.join(format!("{slug}-{}", SystemClock.now().as_micros()));
         std::fs::rename(&from, &kept).map_err(fail)?;
         let choice = root.board_choice();
@@ -114,11 +114,12 @@ impl RemoveBoard {
         if delete {
             std::fs::remove_dir_all(&kept).map_err(fail)?;
         }
-        Ok(Removed { slug, deleted: delete, kept: (!delete).then_some(kept) })
+        Ok(RemovedBoard { slug, deleted: delete, kept: (!delete).then_some(kept) })
     }
 }
 
-/// Refuses a board with an open run, or with a worker that continues without a daemon.
+/// Refuses a board with an open run, or with a live worker. A worker may run without a daemon; it then holds the lock
+/// of its run directory.
 fn refuse_live(root: &Root, slug: &BoardName) -> Result<(), Failure> {
     let entries = std::fs::read_dir(root.runs(slug)).into_iter().flatten().flatten();
     let held = entries.into_iter().find(|entry| {
@@ -136,7 +137,7 @@ fn refuse_live(root: &Root, slug: &BoardName) -> Result<(), Failure> {
     let open = match Readers::open(&root.board(slug), Arc::new(SystemClock)) {
         // The board is intact and may have open runs, but cannot be read before its migration.
         Err(error @ kernel::OpenError::OlderSchema { .. }) => return Err(error.into()),
-        // A damaged board lists no runs.
+        // The runs of a damaged board cannot be read, and such a board must be removable.
         Err(_) => Vec::new(),
         Ok(readers) => readers.with(|view| view.open_runs()).unwrap_or_default(),
     };

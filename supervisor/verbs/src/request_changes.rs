@@ -1,4 +1,4 @@
-//! `request-changes`: a reviewer returns work for changes.
+//! `request-changes`: sends work in review back to the queue with the changes that the reviewer requests.
 
 use kernel::{RunId, TaskId};
 use schemars::JsonSchema;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, outcome, shown};
 use super::line_comment::{self, LineComment};
-use super::texts;
+use super::parse;
 use api::command::Command;
 use api::{Call, Verb, verb};
 use base::failure::Failure;
@@ -55,7 +55,7 @@ impl Verb for RequestChanges {
     }
 
     async fn run(self, call: Call) -> Result<Bulk, Failure> {
-        let id = texts::named(self.task_id)?;
+        let id = parse::named(self.task_id)?;
         let reason = line_comment::joined(self.reason, &self.comments)?.ok_or_else(|| {
             Failure::usage("it does not say what has to change")
                 .hint("supervisor request-changes <task> '<what has to change>'")
@@ -73,7 +73,7 @@ impl Verb for RequestChanges {
 impl Command for RequestChanges {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
         let words = std::mem::take(&mut self.words);
-        let (task, reason) = texts::task_and_text(words, false, here)?;
+        let (task, reason) = parse::task_and_text(words, false, here)?;
         (self.task_id, self.reason) = (task, reason);
         Ok(())
     }

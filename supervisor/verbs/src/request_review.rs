@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, handed_over, shown};
-use super::claimed;
-use super::texts;
+use super::handoff_check;
+use super::parse;
 use api::command::Command;
 use api::{Call, Verb, verb};
 use base::failure::Failure;
@@ -39,7 +39,7 @@ pub struct RequestReview {
     #[arg(long, value_name = "TEXT")]
     pub summary: Option<String>,
     /// Machine-readable facts: a JSON object
-    #[arg(long, value_name = "JSON", value_parser = texts::json_object)]
+    #[arg(long, value_name = "JSON", value_parser = parse::json_object)]
     pub metadata: Option<serde_json::Value>,
     /// A file of the workspace that is part of the result (repeatable)
     #[arg(long = "artifact", value_name = "PATH")]
@@ -85,7 +85,7 @@ impl Verb for RequestReview {
             metadata: self.metadata,
             artifacts: self.artifacts,
         };
-        claimed::require(&call, &handoff).await?;
+        handoff_check::require(&call, &handoff).await?;
         call.write(move |board, actor| {
             Bulk::each(board, self.task_ids, |board, id| {
                 // Nobody may review their own work, so a person reviews it.
@@ -105,8 +105,8 @@ impl Verb for RequestReview {
 
 impl Command for RequestReview {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
-        texts::from_the_workspace(&mut self.artifacts, here);
-        texts::own_task_if_none(&mut self.task_ids, here)
+        parse::from_the_workspace(&mut self.artifacts, here);
+        parse::own_task_if_none(&mut self.task_ids, here)
     }
 
     shown!("Review requested of");

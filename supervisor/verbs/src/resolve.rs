@@ -1,4 +1,4 @@
-//! `resolve`: returns the full ids of tasks for ids that may be abbreviated.
+//! `resolve`: returns the full task ids for abbreviated ids.
 
 use kernel::TaskId;
 use schemars::JsonSchema;
@@ -18,16 +18,16 @@ pub struct Resolve {
     pub ids: Vec<String>,
 }
 
-/// The full ids in the order of the request.
+/// Full ids, in the order of the request. An id without a match is returned as it is.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Resolved {
+pub struct ResolveReply {
     pub ids: Vec<TaskId>,
 }
 
 impl Verb for Resolve {
-    verb! { "resolve": Operator, Read, members => Resolved }
+    verb! { "resolve": Operator, Read, members => ResolveReply }
 
-    async fn run(self, call: Call) -> Result<Resolved, Failure> {
+    async fn run(self, call: Call) -> Result<ResolveReply, Failure> {
         let wanted = self.ids.iter().map(|id| id.parse::<TaskId>());
         let wanted: Vec<TaskId> =
             wanted.collect::<Result<_, _>>().map_err(|error| Failure::usage(error.to_string()))?;
@@ -48,7 +48,7 @@ impl Verb for Resolve {
             _ if meant.contains(&id) => Ok(id),
             _ => Err(ambiguous(&id, &meant)),
         });
-        Ok(Resolved { ids: ids.collect::<Result<_, _>>()? })
+        Ok(ResolveReply { ids: ids.collect::<Result<_, _>>()? })
     }
 }
 

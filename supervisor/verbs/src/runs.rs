@@ -4,8 +4,8 @@ use kernel::{Dollars, Outcome, Run, RunStatus, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::pages::{self, Listed, Row, Wanted, pages};
-use super::{cursor, ended, texts};
+use super::pages::{self, Listed, PageRequest, PagedRow, pages};
+use super::{cursor, end_text, parse};
 use api::command::Command;
 use api::{Call, Verb, verb};
 use base::failure::Failure;
@@ -45,7 +45,7 @@ pub struct Runs {
     pub cursor: Option<String>,
 }
 
-impl Row for Run {
+impl PagedRow for Run {
     const ROWS: &'static str = "runs";
 }
 
@@ -70,7 +70,10 @@ pub(super) struct RunState {
 
 impl RunState {
     /// Returns the state that a request names; none if it names none.
-    pub(super) fn of(kind: Option<StateType>, name: Option<String>) -> Result<Option<Self>, Failure> {
+    pub(super) fn from_arguments(
+        kind: Option<StateType>,
+        name: Option<String>,
+    ) -> Result<Option<Self>, Failure> {
         let (kind, name) = match (kind, name) {
             (None, None) => return Ok(None),
             (Some(kind), Some(name)) => (kind, name),
@@ -107,12 +110,12 @@ impl Verb for Runs {
     verb! { "runs": Worker, Read, members => Listed<Run> }
 
     async fn run(self, call: Call) -> Result<Listed<Run>, Failure> {
-        let wanted = Wanted::by(&self);
+        let wanted = PageRequest::by(&self);
         let after = cursor::after(self.cursor.as_deref())?;
         let limit = pages::limit(self.limit)?;
-        let id = texts::named(self.task_id)?;
+        let id = parse::named(self.task_id)?;
         let actor = call.actor.clone();
-        let state = RunState::of(self.state_type, self.state_name)?;
+        let state = RunState::from_arguments(self.state_type, self.state_name)?;
         let part = call
             .read(move |view| {
                 view.task_for(&id, &actor)?;
@@ -127,7 +130,7 @@ impl Verb for Runs {
 
 impl Command for Runs {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
-        texts::default_to_own_task(&mut self.task_id, here)
+        parse::default_to_own_task(&mut self.task_id, here)
     }
 
     fn show(reply: &Listed<Run>, screen: &mut Screen) {
@@ -137,7 +140,7 @@ impl Command for Runs {
             return;
         }
         table(runs, screen);
-        let lines: Vec<_> = runs.iter().filter_map(ended::line).collect();
+        let lines: Vec<_> = runs.iter().filter_map(end_text::line).collect();
         if !lines.is_empty() {
             screen.heading("Used");
         }
@@ -161,7 +164,7 @@ pub(super) fn table(runs: &[Run], screen: &mut Screen) {
         [
             Cell::from(run.id.to_string()),
             Cell::inked(ink(run.outcome), outcome),
-            Cell::or_dash(ended::code(run)),
+            Cell::or_dash(end_text::code(run)),
             Cell::from(timestamp::local(run.started_at)),
             Cell::from(took),
         ]

@@ -4,8 +4,8 @@ use kernel::{Status, TaskId, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bulk::{Bulk, One, pending};
-use super::texts;
+use super::bulk::{Bulk, TaskResult, pending};
+use super::parse;
 use api::command::Command;
 use api::{Call, Verb, verb};
 use base::failure::Failure;
@@ -38,12 +38,12 @@ pub struct Schedule {
     pub ids: Vec<TaskId>,
 }
 
-/// Result for each task, and the start of tasks that wait for a time.
+/// Result for each task, and the time at which the tasks start.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Scheduled {
     #[serde(flatten)]
     bulk: Bulk,
-    /// Time at which they start by themselves; none if a person has to unblock them.
+    /// Time from which the tasks can start; none if a person has to unblock them.
     #[serde(skip_serializing_if = "Option::is_none")]
     starts_at: Option<Timestamp>,
 }
@@ -54,7 +54,7 @@ impl Verb for Schedule {
     async fn run(self, call: Call) -> Result<Scheduled, Failure> {
         let starts_at = self.at.map(When::timestamp);
         let at = starts_at.unwrap_or(Timestamp::OPEN_END);
-        let reason = texts::sentence(&self.reason);
+        let reason = parse::sentence(&self.reason);
         let ids: Vec<TaskId> = self.task_id.into_iter().chain(self.ids).collect();
         call.refuse_live_without_daemon(&ids).await?;
         call.write(move |board, actor| {
@@ -80,7 +80,7 @@ impl Command for Schedule {
         let starts = reply.starts_at.map(|at| format!("starts at {}", timestamp::local(at)));
         for one in &reply.bulk.results {
             let note = joined(one.note.clone(), starts.clone());
-            One { note, ..one.clone() }.show("Scheduled", screen);
+            TaskResult { note, ..one.clone() }.show("Scheduled", screen);
         }
     }
 

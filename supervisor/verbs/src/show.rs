@@ -7,16 +7,16 @@ use kernel::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::attachments::{self, Kept};
-use super::ended;
+use super::attachments::{self, StoredAttachment};
+use super::end_text;
 use super::messages;
+use super::parse;
 use super::runs::{self, RunState, StateType};
-use super::texts;
 use super::time_limit::TimeLimitLine;
 use api::command::Command;
 use api::{Call, Verb, verb};
+use base::cli_context;
 use base::failure::Failure;
-use base::given;
 use base::invocation::Invocation;
 use base::terminal::{Ink, Screen, printable, printable_lines};
 use base::time::timestamp;
@@ -64,7 +64,7 @@ pub enum More {
 
 /// A task with everything that belongs to it.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Shown {
+pub struct ShownTask {
     pub task: Task,
     /// Reason why it is not running.
     pub why: Option<Waiting>,
@@ -81,7 +81,7 @@ pub struct Shown {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<Message>,
     /// Its files, oldest first.
-    pub attachments: Vec<Kept>,
+    pub attachments: Vec<StoredAttachment>,
     /// The latest events, oldest first.
     pub events: Vec<Event>,
     /// The latest attempts, oldest first.
@@ -99,17 +99,17 @@ impl Verb for Show {
         "show": Worker, Read,
         members,
         tool(Worker, "Call it first: it returns the body, the comments, the files, the earlier attempts and the tasks before and after it.")
-        => Shown
+        => ShownTask
     }
 
     fn default_to_own(&mut self, own: &TaskId) {
         self.task_id.get_or_insert_with(|| own.clone());
     }
 
-    async fn run(self, call: Call) -> Result<Shown, Failure> {
-        let id = texts::named(self.task_id)?;
+    async fn run(self, call: Call) -> Result<ShownTask, Failure> {
+        let id = parse::named(self.task_id)?;
         let actor = call.actor.clone();
-        let state = RunState::of(self.state_type, self.state_name)?;
+        let state = RunState::from_arguments(self.state_type, self.state_name)?;
         let before = self.before_comment;
         let place = attachments::place_of(&call)?;
         let mut shown = call
@@ -135,7 +135,7 @@ impl Verb for Show {
                     (More::Events, events.more),
                     (More::Runs, runs.more),
                 ];
-                Ok(Shown {
+                Ok(ShownTask {
                     why: None,
                     time_limit: TimeLimitLine::of_open(&runs.rows),
                     latest_summary: runs.rows.iter().rev().find_map(handed_over),
@@ -143,7 +143,7 @@ impl Verb for Show {
                     children: children.rows,
                     comments: comments.rows,
                     messages: view.messages(&id, messages::SHOWN)?,
-                    attachments: Kept::all(view.attachments(&id)?, &place),
+                    attachments: StoredAttachment::all(view.attachments(&id)?, &place),
                     events: events.rows,
                     egress: egress.rows,
                     runs: RunState::among(state.as_ref(), runs.rows),
@@ -166,10 +166,10 @@ fn handed_over(run: &Run) -> Option<String> {
 
 impl Command for Show {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
-        texts::default_to_own_task(&mut self.task_id, here)
+        parse::default_to_own_task(&mut self.task_id, here)
     }
 
-    fn show(reply: &Shown, screen: &mut Screen) {
+    fn show(reply: &ShownTask, screen: &mut Screen) {
         let task = &reply.task;
         let title = screen.paint(Ink::Bold, &printable(&task.title));
         screen.line(format!("{}  {title}", task.id));
@@ -228,17 +228,18 @@ impl Command for Show {
         if !reply.runs.is_empty() {
             screen.heading("Runs");
             if reply.more.contains(&More::Runs) {
-                screen.line(given::repeated(&format!("There are older ones: supervisor runs {}", task.id)));
+                let hint = format!("There are older ones: supervisor runs {}", task.id);
+                screen.line(cli_context::repeated(&hint));
             }
             runs::table(&reply.runs, screen);
-            if let Some((run, line)) = reply.runs.iter().rev().find_map(ended::line) {
+            if let Some((run, line)) = reply.runs.iter().rev().find_map(end_text::line) {
                 field(screen, &format!("run {run}"), &line);
             }
             if let Some((run, report)) =
                 reply.runs.iter().rev().find_map(confinement).filter(|(_, report)| !report.is_whole())
             {
-                let text =
-                    given::repeated(&format!("{}: supervisor show {} --verbose", report.summary(), task.id));
+                let hint = format!("{}: supervisor show {} --verbose", report.summary(), task.id);
+                let text = cli_context::repeated(&hint);
                 field(screen, &format!("sandbox {run}"), &printable(&text));
             }
         }
@@ -378,11 +379,11 @@ fn show_spent(runs: &[Run], screen: &mut Screen) {
             field(screen, name, &printable(value));
         }
     }
-    field(screen, "used", &super::spent::amounts(spent));
+    field(screen, "used", &super::usage_text::amounts(spent));
     let all: Vec<&kernel::Spent> = runs.iter().filter_map(|run| run.spent.as_ref()).collect();
     if all.len() > 1 {
         let count = Counted(all.len() as u64, "run");
-        let total = super::spent::amounts(&super::spent::total(&all));
+        let total = super::usage_text::amounts(&super::usage_text::total(&all));
         field(screen, "in all", &format!("{total} ({count})"));
     }
 }
@@ -394,7 +395,7 @@ fn confinement(run: &Run) -> Option<(kernel::RunId, policies::Report)> {
 }
 
 /// Sandbox of the latest run that had one.
-pub fn show_sandbox(reply: &Shown, screen: &mut Screen) {
+pub fn show_sandbox(reply: &ShownTask, screen: &mut Screen) {
     match reply.runs.iter().rev().find_map(confinement) {
         Some((run, report)) => show_confinement(run, &report, screen),
         None => screen.line("No run has been confined yet."),
@@ -430,7 +431,7 @@ fn show_egress(egress: &[Event], runs: &[Run], screen: &mut Screen) {
     }
     screen.heading("Way out");
     for (run, figures) in live() {
-        field(screen, &format!("run {run}"), &format!("{} so far", super::spent::passed(figures)));
+        field(screen, &format!("run {run}"), &format!("{} so far", super::usage_text::passed(figures)));
     }
     for event in egress {
         let Some(payload) = event.payload.clone() else { continue };
@@ -439,7 +440,7 @@ fn show_egress(egress: &[Event], runs: &[Run], screen: &mut Screen) {
             let text = payload["text"].as_str().unwrap_or_default();
             field(screen, &of_run, &printable(text));
         } else if let Ok(figures) = serde_json::from_value::<Egress>(payload) {
-            field(screen, &of_run, &super::spent::passed(&figures));
+            field(screen, &of_run, &super::usage_text::passed(&figures));
             for host in figures.hosts.iter().filter(|_| figures.hosts.len() > 1) {
                 field(screen, "", &printable(&host_line(host)));
             }

@@ -4,7 +4,7 @@ use kernel::{Consumed, Spend as Row, SpendBy, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{spent, texts};
+use super::{parse, usage_text};
 use api::command::Command;
 use api::{Call, Verb, verb};
 use base::failure::Failure;
@@ -24,7 +24,7 @@ Examples:
   supervisor spend --by account --tenant acme --json")]
 pub struct Spend {
     /// Group the usage by this [default: mission]
-    #[arg(long, value_name = "WHAT", value_parser = texts::word::<SpendBy>(SpendBy::ALL.iter().map(|by| by.as_str())))]
+    #[arg(long, value_name = "WHAT", value_parser = parse::word::<SpendBy>(SpendBy::ALL.iter().map(|by| by.as_str())))]
     pub by: Option<SpendBy>,
     /// Only days from this one on: 7d, '2026-11-23'
     #[arg(long, value_name = "WHEN")]
@@ -34,11 +34,11 @@ pub struct Spend {
     pub tenant: Option<Tenant>,
 }
 
-/// The ledger, in groups.
+/// Use by group, with the sum of all groups.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Ledger {
     by: SpendBy,
-    /// The first day included; none means all days.
+    /// First day included, such as `2026-11-23`; none for all days.
     since: Option<String>,
     rows: Vec<Row>,
     /// The sum of all rows.
@@ -68,7 +68,7 @@ impl Command for Spend {
             return;
         }
         let rows = reply.rows.iter().map(|row| {
-            let [requests, bytes, tokens, cost] = spent::consumed(&row.consumed).map(Cell::from);
+            let [requests, bytes, tokens, cost] = usage_text::consumed(&row.consumed).map(Cell::from);
             let title = row.title.clone().unwrap_or_default();
             [Cell::or_dash(row.name.clone()), cost, tokens, requests, bytes, Cell::from(title)]
         });

@@ -4,11 +4,11 @@ use kernel::{DayUse, Stats as BoardStats, Tenant, brief};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::spent;
+use super::usage_text;
 use api::command::Command;
 use api::{Call, Verb, confine_to, verb};
+use base::cli_context;
 use base::failure::Failure;
-use base::given;
 use base::terminal::Screen;
 
 /// Show task counts by status and assignee, and usage
@@ -60,7 +60,7 @@ impl Command for Stats {
             screen.heading("By assignee");
             screen.table(["ASSIGNEE", "STATUS", "TASKS"], rows);
             if !reply.more.is_empty() {
-                screen.line(given::repeated("There are more: supervisor assignees lists all."));
+                screen.line(cli_context::repeated("There are more: supervisor assignees lists all."));
             }
         }
         show_used("Used today", &reply.used_today, screen);
@@ -78,7 +78,7 @@ fn show_used(heading: &str, used: &[DayUse], screen: &mut Screen) {
     }
     screen.heading(heading);
     let rows = used.iter().map(|day| {
-        let [requests, bytes, tokens, cost] = spent::consumed(&day.consumed);
+        let [requests, bytes, tokens, cost] = usage_text::consumed(&day.consumed);
         [day.payer.to_string(), requests, bytes, tokens, cost]
     });
     screen.table(["BY", "REQUESTS", "BYTES", "TOKENS", "COST"], rows);

@@ -1,4 +1,4 @@
-//! `status`: shows the daemon, its live workers, and why tasks wait.
+//! `status`: shows the daemon, its live workers, and the reasons why tasks wait.
 
 mod disk;
 mod health;
@@ -19,10 +19,10 @@ use kernel::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::disk::Room;
+use self::disk::DiskSpace;
 use self::health::Health;
 use self::measure::{daemon_line, measured};
-use self::open::{Open, orphan};
+use self::open::{OpenRunRecords, orphan};
 use self::order::Order;
 pub use self::worker::WorkerHealth;
 use api::command::Command;
@@ -30,21 +30,22 @@ use api::{Call, Verb, confine_to, verb};
 use base::failure::Failure;
 use base::owner::{Owner, OwnerLock};
 use base::terminal::Screen;
-use daemon::{Broken, Event, LiveRun, OwnerLink, PoolUse, troubles};
+use daemon::{Broken, Event, LiveRun, OwnerLink, PoolUse, problems};
 use host::socket_file::in_its_place;
 use host::usage::{Tree, Usage};
 use setup::config::definitions::Defect;
 
-/// Time limit of the request: the daemon reads memory only, and the command is used when it is in trouble.
+/// Time limit of the request. It is short, because a healthy daemon answers from memory, and the command has to report
+/// an unhealthy daemon.
 const ANSWERED: Duration = Duration::from_secs(10);
 
 /// Limit on the waiting tasks that are listed.
-const TOLD: u32 = 20;
+const LISTED: u32 = 20;
 
-/// Time for which a correction of stored times is shown.
+/// Time for which a correction of stored times is shown after it was made.
 const SHOWN_CORRECTION: Duration = Duration::from_hours(24);
 
-/// Limit on the processes shown of a run.
+/// Limit on the processes that are shown for a run.
 const TREE: usize = 50;
 
 /// Show the health, the live workers and the waiting tasks
@@ -71,12 +72,9 @@ pub struct Status {
     pub tenant: Option<Tenant>,
     /// Only workers, counts, slots and waiting tasks of this assignee
     #[arg(long, value_name = "NAME")]
-    // A daemon of an earlier release refuses what it does not know.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub assignee: Option<Profile>,
     /// The order of the workers [default: age]
     #[arg(long, value_name = "ORDER", value_enum)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sort: Option<Order>,
     /// Show the processes of each worker
     #[arg(long)]
@@ -106,7 +104,7 @@ pub struct DaemonLine {
     /// Taken slots of each pool.
     #[serde(default)]
     pub pools: Vec<PoolUse>,
-    /// Reason why it starts no tasks; none if it does.
+    /// Reason why it starts no tasks; none if it starts tasks.
     pub paused: Option<String>,
     /// Mode of its stop, while it is stopping.
     pub stopping: Option<String>,
@@ -122,24 +120,23 @@ pub struct WorkerLine {
     pub run: LiveRun,
     /// Age of its claim, in seconds.
     pub age_seconds: u64,
-    /// Until its deadline, in seconds.
+    /// Time until its deadline, in seconds.
     pub left_seconds: Option<u64>,
     pub usage: Option<Usage>,
     /// True if a signal such as SIGSTOP has stopped its first process.
     #[serde(default)]
     pub is_stopped: bool,
-    /// Its state; none from a daemon of an earlier release.
-    #[serde(default)]
+    /// Its state.
     pub health: WorkerHealth,
     /// Note of its last heartbeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_note: Option<String>,
-    /// Its processes, where they were asked for.
+    /// Its processes; none if the request does not ask for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<Tree>,
 }
 
-/// A task that waits, and what for.
+/// Waiting task, with the reason.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct WaitingTask {
     pub board: kernel::BoardName,
@@ -156,9 +153,9 @@ pub struct NextTick {
     pub at: Timestamp,
 }
 
-/// A schedule whose ticks make nothing, because the tasks of an earlier tick wait for a person.
+/// Schedule whose ticks create no tasks, because the tasks of an earlier tick wait for a person.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct StuckSchedule {
+pub struct StuckScheduleLine {
     pub schedule: kernel::ScheduleName,
     /// Time of the latest tick.
     pub tick: Timestamp,
@@ -166,13 +163,13 @@ pub struct StuckSchedule {
     pub task: TaskId,
 }
 
-/// A schedule whose latest tick failed.
+/// Schedule whose latest tick failed.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct FailedSchedule {
     pub schedule: kernel::ScheduleName,
     /// Due time of the tick.
     pub tick: Timestamp,
-    /// Reason why it made nothing.
+    /// Reason why it created no tasks.
     pub why: Option<String>,
 }
 
@@ -186,19 +183,20 @@ pub struct StatusReport {
     pub troubles: Vec<String>,
     /// The daemon; none if none runs.
     pub daemon: Option<DaemonLine>,
-    /// The process that holds the root while no daemon answers: its socket is gone, or it is starting or ending.
+    /// The process that holds the lock of the root while no daemon answers: its socket was removed, or it is starting
+    /// or ending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
-    /// True if this process started a moment ago.
+    /// True if the process in `holder` started only a moment ago.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_starting: bool,
-    /// Remedy for a foreign file in the place of the daemon's socket.
+    /// Remedy if another file is at the path of the daemon's socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_its_place: Option<String>,
     pub root: std::path::PathBuf,
     /// The file system of the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub disk: Option<Room>,
+    pub disk: Option<DiskSpace>,
     /// The board of the request.
     pub board: kernel::BoardName,
     /// The tenant of the request; none means all.
@@ -207,10 +205,10 @@ pub struct StatusReport {
     /// The assignee of the request; none means all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignee: Option<Profile>,
-    /// Reason why nothing can be written to the board; none if it can.
+    /// Reason why the board cannot be written to or opened; none if it can.
     #[serde(default)]
     pub(crate) board_trouble: Option<String>,
-    /// The same for every open board.
+    /// Reasons why boards cannot be written to or opened, of all boards with such a reason.
     #[serde(default)]
     pub board_troubles: BTreeMap<kernel::BoardName, String>,
     pub workers: Vec<WorkerLine>,
@@ -218,20 +216,21 @@ pub struct StatusReport {
     pub counts: BTreeMap<kernel::Status, i64>,
     /// Files of the configuration that cannot be used.
     pub defects: Vec<Defect>,
-    /// Policies that this host cannot enforce, and why: tasks under them wait. Known to a daemon.
+    /// Policies that this host cannot enforce, with the reasons. Tasks under them wait. Only a daemon knows these.
     pub unheld_policies: BTreeMap<String, String>,
-    /// Broken things that several tasks need.
+    /// Lanes, environments and other requirements of several tasks that are broken.
     pub broken: Vec<Broken>,
-    /// Tenants and accounts that have used up a budget of today: their tasks wait.
+    /// Holds on the tenants and accounts that have used up a budget of today. Their tasks wait.
     #[serde(default)]
     pub(crate) spent_budgets: Vec<Hold>,
-    /// Channels of the board that take no messages for long, or did not take some.
+    /// Channels of the board that have accepted no messages for a long time, or have finally refused some.
     #[serde(default)]
     pub(crate) failing_channels: Vec<Mail>,
     /// Plugins that get no more events of the board, because they failed too often.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) paused_plugins: Vec<PluginCursor>,
-    /// Chats and the A2A bridge that hear nothing, each with the reason. Known to a daemon.
+    /// Chats that receive nothing, and the A2A bridge if it receives nothing, each with the reason. Only a daemon knows
+    /// these.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unheard: BTreeMap<String, String>,
     /// The next ticks of the schedules of the board, soonest first; at most 3.
@@ -240,30 +239,31 @@ pub struct StatusReport {
     /// The schedules whose latest tick failed, and that are not paused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_schedules: Vec<FailedSchedule>,
-    /// The schedules whose ticks make nothing until a task of an earlier tick no longer waits for a person.
+    /// The schedules whose ticks create no tasks until no task of an earlier tick waits for a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub stuck_schedules: Vec<StuckSchedule>,
-    /// The missions at a limit, each with what it asks; at most 20, the latest question first.
+    pub stuck_schedules: Vec<StuckScheduleLine>,
+    /// The missions at a limit, each with its question to a person; at most 20, the latest question first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asking: Vec<AskingMission>,
     /// Stored times that were recomputed within the last day, because the clock was set back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_set: Option<ClockSet>,
-    /// Tasks that wait, and what for; at most 20.
+    /// Waiting tasks with the reasons; at most 20.
     pub waiting: Vec<WaitingTask>,
     pub(crate) waiting_more: i64,
-    /// Names of the request that exist nowhere.
+    /// Warnings about names in the request that exist neither on the board nor in the configuration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     pub now: Timestamp,
 }
 
 impl StatusReport {
-    /// Removes what a tenant's users may not see: the host, other tenants, and what these use.
+    /// Removes the data that a tenant's users may not see: data of the host, of other tenants, and of their use.
     fn of_tenant_alone(mut self) -> Self {
         self.board_troubles.retain(|board, _| *board == self.board);
-        let own = self.tenant.as_ref().map(Tenant::as_str);
-        self.spent_budgets.retain(|hold| hold.scope == HoldScope::Tenant && Some(hold.name.as_str()) == own);
+        let tenant = self.tenant.as_ref().map(Tenant::as_str);
+        self.spent_budgets
+            .retain(|hold| hold.scope == HoldScope::Tenant && Some(hold.name.as_str()) == tenant);
         let daemon = self.daemon.map(|daemon| DaemonLine {
             memory_bytes: None,
             pools: Vec::new(),
@@ -288,7 +288,8 @@ impl StatusReport {
 }
 
 impl Status {
-    /// Warns of a tenant or assignee in the request that does not exist. Users of a tenant ask about their own one.
+    /// Returns warnings about a tenant or an assignee in the request that does not exist. Users of a tenant get none
+    /// about their own tenant.
     fn nowhere(&self, call: &Call) -> Vec<String> {
         let config = call.service.config();
         let tenant = self.tenant.as_ref().filter(|name| config.tenants.get(name).is_none());
@@ -304,14 +305,15 @@ impl Status {
         tenant.into_iter().chain(assignee).collect()
     }
 
-    /// Returns the limit on concurrent workers of the tenant and the assignee in the request.
+    /// Returns the limit on concurrent workers of the tenant and the assignee in the request: the smallest of their
+    /// limits and of the host's.
     fn slots(&self, call: &Call) -> usize {
         let config = call.service.config();
         let limits = &config.limits;
         let of_tenant = self.tenant.as_ref().and_then(|tenant| limits.of_tenant(tenant));
         let of_one = self.tenant.as_ref().map(|_| limits.without_reserve(limits.total()));
         let of_assignee = self.assignee.as_ref().and_then(|assignee| {
-            let share = call.service.roster().share(assignee, &config);
+            let share = call.service.roster().pool_claim(assignee, &config);
             let of_lane = share.lane.as_ref().and_then(|lane| limits.of_lane(lane, share.most_of_lane));
             limits.of_profile(assignee, share.most_of_profile).into_iter().chain(of_lane).min()
         });
@@ -331,7 +333,7 @@ impl Verb for Status {
     }
 
     async fn run(self, call: Call) -> Result<StatusReport, Failure> {
-        let snapshot = match OwnerLink::of(&call.service) {
+        let snapshot = match OwnerLink::from_service(&call.service) {
             Some(daemon) => Some(daemon.ask(Event::Look).await?),
             None => None,
         };
@@ -347,9 +349,9 @@ impl Verb for Status {
                 let counts = view.tasks_by_status(tenant, assignee)?;
                 let is_spent = |hold: &Hold| hold.kind == HoldKind::Budget && !hold.is_over(asked_at);
                 let spent: Vec<Hold> = view.holds()?.into_iter().filter(is_spent).collect();
-                let open = Open::read(view, is_alone, tenant, assignee, &actor)?;
-                let silent = (troubles::failing(view, &actor)?, troubles::paused(view)?);
-                Ok((counts, open, view.waiting_tasks(tenant, assignee, TOLD)?, (spent, silent)))
+                let open = OpenRunRecords::read(view, is_alone, tenant, assignee, &actor)?;
+                let silent = (problems::failing(view, &actor)?, problems::paused(view)?);
+                Ok((counts, open, view.waiting_tasks(tenant, assignee, LISTED)?, (spent, silent)))
             })
             .await;
         // If the board cannot be read, the reply contains the reason and the daemon's own data.
@@ -379,8 +381,8 @@ impl Verb for Status {
         let live: Vec<LiveRun> = if let Some(snapshot) = snapshot {
             with_reports(snapshot.live, &board, &open)
         } else {
-            let own = open.runs.iter().filter(|run| run.holder == Holder::Supervisor);
-            own.map(|run| orphan(&board, run, open.tasks.get(&run.task_id))).collect()
+            let run_here = open.runs.iter().filter(|run| run.holder == Holder::Supervisor);
+            run_here.map(|run| orphan(&board, run, open.tasks.get(&run.task_id))).collect()
         };
         let live = live.into_iter().filter(is_asked_about).collect();
         let root = call.service.root().dir().to_owned();
@@ -415,7 +417,7 @@ impl Verb for Status {
             spent_budgets,
             failing_channels,
             paused_plugins,
-            unheard: call.service.unheard(),
+            unheard: call.service.unreachable(),
             ticks: open.ticks,
             failed_schedules: open.failed_schedules,
             stuck_schedules: open.stuck_schedules,
@@ -427,13 +429,13 @@ impl Verb for Status {
             now,
         };
         let report = if call.confined().is_some() { report.of_tenant_alone() } else { report };
-        let (health, troubles) = health::of(&report);
+        let (health, troubles) = health::assess(&report);
         Ok(StatusReport { health, troubles, ..report })
     }
 }
 
-/// Adds data that the owner loop does not follow: heartbeats and usage of the runs, and edited titles.
-fn with_reports(mut live: Vec<LiveRun>, board: &BoardName, open: &Open) -> Vec<LiveRun> {
+/// Adds the data of the board that the owner loop does not keep: heartbeats and usage of the runs, and edited titles.
+fn with_reports(mut live: Vec<LiveRun>, board: &BoardName, open: &OpenRunRecords) -> Vec<LiveRun> {
     for run in &mut live {
         if let Some(title) = open.titles.get(&run.task).filter(|_| run.board == *board) {
             run.title.clone_from(title);
@@ -460,7 +462,7 @@ impl Command for Status {
     }
 }
 
-/// Returns data of a board; empty data if the board is known to be faulty.
+/// Returns the read data of a board, or empty data if the read failed and the board is known to be faulty.
 fn unless_troubled<T: Default>(read: Result<T, Failure>, trouble: Option<&String>) -> Result<T, Failure> {
     match read {
         Err(_) if trouble.is_some() => Ok(T::default()),
@@ -470,8 +472,8 @@ fn unless_troubled<T: Default>(read: Result<T, Failure>, trouble: Option<&String
 
 /// Returns the faulty boards, which cannot be written to or opened, with the reasons.
 fn of_boards(call: &Call) -> BTreeMap<kernel::BoardName, String> {
-    let said = |failure: Failure| format!("{} ({})", failure.message, failure.hint.unwrap_or_default());
-    let refusals = call.service.refusals().into_iter().map(|(board, failure)| (board, said(failure)));
+    let text = |failure: Failure| format!("{} ({})", failure.message, failure.hint.unwrap_or_default());
+    let refusals = call.service.refusals().into_iter().map(|(board, failure)| (board, text(failure)));
     troubles(call).into_iter().chain(refusals).collect()
 }
 
@@ -481,7 +483,7 @@ pub(super) fn troubles(call: &Call) -> BTreeMap<kernel::BoardName, String> {
     open.extend(call.board().ok().cloned());
     let trouble = |board: &service::BoardHandle| {
         let present = board.readers().require_present();
-        // A process that only reads has no writer to ask.
+        // A process that only reads the board has no writer, and so no check of its own writes.
         let own = || board.writer().map_or(Ok(()), kernel::Writer::require_own);
         let error = present.and_then(|()| own()).err()?;
         Some((board.name().clone(), format!("{error} ({})", error.hint().unwrap_or_default())))

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use api::command::Command;
-use api::{ANSWERED, Call, Verb, to_its_end, verb};
+use api::{Call, REPLY_TIME, Verb, to_its_end, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::Screen;
@@ -52,8 +52,8 @@ fn timeout() -> WrittenDuration {
 
 /// Notifies the daemon of a message to the agent of a task.
 pub(super) fn ring(call: &Call, task: &TaskId) {
-    if let Some(daemon) = OwnerLink::of(&call.service) {
-        daemon.ring(&TaskKey { board: call.board_name().clone(), task: task.clone() });
+    if let Some(daemon) = OwnerLink::from_service(&call.service) {
+        daemon.wake_run(&TaskKey { board: call.board_name().clone(), task: task.clone() });
     }
 }
 
@@ -61,7 +61,7 @@ impl Verb for Steer {
     verb! { "steer": Operator, Daemon, members, hang_up(Ends) => Message }
 
     fn answered_within(&self) -> Duration {
-        ANSWERED + self.timeout.duration().min(LONGEST)
+        REPLY_TIME + self.timeout.duration().min(LONGEST)
     }
 
     async fn run(self, call: Call) -> Result<Message, Failure> {

@@ -45,7 +45,7 @@ impl Verb for Stop {
     verb! {
         "stop": Operator, Daemon,
         on(None),
-        // A page could stop the daemon but not start it again.
+        // A page of the dashboard could stop the daemon, but not start it again.
         no_sessions
         => StopPlan
     }
@@ -58,7 +58,7 @@ impl Verb for Stop {
             (false, false, false) => StopMode::Drain,
         };
         let gone = || Failure::new(Code::TryAgain, "the daemon is already stopping");
-        let daemon = OwnerLink::of(&call.service).ok_or_else(gone)?;
+        let daemon = OwnerLink::from_service(&call.service).ok_or_else(gone)?;
         let plan: StopPlan = daemon.ask(|reply| Event::Stop(mode, reply)).await.map_err(|_| gone())?;
         let mut unserved: Vec<_> = call.service.refusals().into_keys().collect();
         unserved.retain(|board| call.service.root().has_runs_of(board));
@@ -74,7 +74,7 @@ impl Command for Stop {
     }
 
     fn verdict(reply: &StopPlan) -> u8 {
-        // Workers that are left on purpose are no failure.
+        // Workers that the caller asked to leave are no failure.
         if reply.left.is_empty() || reply.mode == StopMode::Leave { 0 } else { Code::Failed.exit() }
     }
 }

@@ -6,7 +6,7 @@ use kernel::{NewSwarm, Profile, SwarmWorker, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{creator, obstacles, texts};
+use super::{notify_default, obstacles, parse};
 use api::command::Command;
 use api::{Call, Verb, verb};
 use base::failure::Failure;
@@ -44,7 +44,7 @@ pub struct Swarm {
     #[serde(default)]
     pub tenant: Option<Tenant>,
     /// Higher goes first
-    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "0", value_parser = texts::priority)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "0", value_parser = parse::priority)]
     #[serde(default)]
     pub priority: i64,
     /// The requester [default: the caller]
@@ -153,7 +153,7 @@ impl Verb for Swarm {
             priority: self.priority,
             created_by: self.created_by,
             idempotency_key: self.idempotency_key,
-            channel: creator::channel(&call, self.notify.as_deref())?,
+            channel: notify_default::channel(&call, self.notify.as_deref())?,
         };
         call.write(move |board, actor| Ok(Swarming { swarm: board.swarm(&new, actor)?, warnings })).await
     }
@@ -181,18 +181,21 @@ mod tests {
 
     #[test]
     fn a_worker_is_a_profile_and_perhaps_a_title_and_skills() {
-        let told = |text: &str| {
+        let parsed = |text: &str| {
             let spec: WorkerSpec = text.parse().unwrap();
             (spec.profile.to_string(), spec.title.clone(), spec.skills.join(" "), String::from(spec))
         };
         let title = |text: &str| Some(text.to_owned());
-        assert_eq!(told("ann"), ("ann".into(), None, String::new(), "ann".into()));
-        assert_eq!(told("ann:costs"), ("ann".into(), title("costs"), String::new(), "ann:costs".into()));
+        assert_eq!(parsed("ann"), ("ann".into(), None, String::new(), "ann".into()));
+        assert_eq!(parsed("ann:costs"), ("ann".into(), title("costs"), String::new(), "ann:costs".into()));
         let skilled = "ann:the costs:charts,tables";
-        assert_eq!(told(skilled), ("ann".into(), title("the costs"), "charts tables".into(), skilled.into()));
+        assert_eq!(
+            parsed(skilled),
+            ("ann".into(), title("the costs"), "charts tables".into(), skilled.into())
+        );
         let colon = "ann:Plan: compare two options";
         assert_eq!(
-            told(colon),
+            parsed(colon),
             ("ann".into(), title("Plan: compare two options"), String::new(), colon.into())
         );
         assert!(":x".parse::<WorkerSpec>().is_err());

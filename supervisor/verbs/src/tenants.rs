@@ -1,4 +1,4 @@
-//! `tenants` and `tenant-usage`: list the tenants, and show the usage of one. `supervisor tenant` sends them.
+//! `tenants` and `tenant-usage`: list the tenants, and show the usage of one tenant. `supervisor tenant` sends both verbs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -8,22 +8,22 @@ use kernel::{Budget, Budgets, Dollars, RunsUse, Status, TaskId, Tenant, TenantUs
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::spent::bytes_brief;
+use super::usage_text::bytes_brief;
 use api::command::Command;
 use api::{Call, Verb, blocking, confine_to, require_own, verb};
+use base::cli_context;
 use base::exit::Code;
 use base::failure::Failure;
-use base::given;
 use base::terminal::{Cell, Screen};
 use base::time::duration::processor;
 use host::disk_use::DiskUse;
 use setup::config::tenants::TenantConfig;
 
-/// Limit on the listed tenants that have tasks and no file.
+/// Limit on the listed tenants that have tasks but no file.
 const MOST: u32 = 1000;
-/// Limit on the entries of workspaces that are measured.
+/// Limit on the directory entries that a measurement of workspaces examines.
 const ENTRIES: usize = 200_000;
-/// Number of days that a person is shown.
+/// Number of days in the table for a person, the latest.
 const DAYS: usize = 14;
 
 /// List the tenants: configured ones, and names on tasks.
@@ -42,6 +42,7 @@ pub struct ListTenants {
     pub name: Option<Tenant>,
 }
 
+/// Settings of a tenant, with the number of its tasks.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct TenantLine {
     pub name: String,
@@ -53,15 +54,15 @@ pub struct TenantLine {
     pub groups: Vec<String>,
     /// The boards that its users may access.
     pub boards: Vec<String>,
-    /// Limit on its workers at once.
+    /// Limit on its concurrent workers.
     pub max_running: Option<usize>,
     pub pools: BTreeMap<String, usize>,
     pub max_runtime_seconds: Option<u64>,
     pub policy: Option<String>,
     pub assignee: Option<String>,
-    /// Its own limits, where they differ from the general ones.
+    /// Limits in its file, which replace the general limits.
     pub quotas: BTreeMap<String, u64>,
-    /// Budget of all its runs on a day.
+    /// Budget of all its runs for one day.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub budget: BTreeMap<String, String>,
     /// Number of its tasks in each status on the board of the request.
@@ -69,7 +70,7 @@ pub struct TenantLine {
 }
 
 impl TenantLine {
-    fn of(name: &Tenant, call: &Call, tasks: BTreeMap<Status, i64>) -> Self {
+    fn from_tasks(name: &Tenant, call: &Call, tasks: BTreeMap<Status, i64>) -> Self {
         let config = call.service.config();
         let line = TenantLine {
             name: name.to_string(),
@@ -101,7 +102,7 @@ impl TenantLine {
     }
 }
 
-/// Budget of all runs of a tenant on one day, by the names of `[budget]`.
+/// Returns the budget of all runs of a tenant for one day, by the keys of `[budget]`.
 fn daily(budgets: &Budgets, tenant: &Tenant) -> BTreeMap<String, String> {
     let Budget { requests, bytes, tokens, cost_micros } =
         *budgets.tenants.get(tenant).unwrap_or(&budgets.per_tenant);
@@ -136,8 +137,11 @@ impl Verb for ListTenants {
                 .map(|name| Ok((view.tasks_by_status(Some(&name), None)?, name)))
                 .collect::<Result<Vec<_>, _>>()
         });
-        let lines: Vec<TenantLine> =
-            counted.await?.into_iter().map(|(tasks, name)| TenantLine::of(&name, &call, tasks)).collect();
+        let lines: Vec<TenantLine> = counted
+            .await?
+            .into_iter()
+            .map(|(tasks, name)| TenantLine::from_tasks(&name, &call, tasks))
+            .collect();
         match &self.name {
             Some(name) if lines.is_empty() => {
                 Err(Failure::new(Code::NotFound, format!("there is no tenant `{name}`"))
@@ -151,7 +155,7 @@ impl Verb for ListTenants {
 impl Command for ListTenants {
     fn show(reply: &Vec<TenantLine>, screen: &mut Screen) {
         if reply.is_empty() {
-            screen.line(given::repeated("No tenants. Create one with: supervisor tenant create NAME"));
+            screen.line(cli_context::repeated("No tenants. Create one with: supervisor tenant create NAME"));
             return;
         }
         let rows = reply.iter().map(|line| {
@@ -169,7 +173,7 @@ impl Command for ListTenants {
     }
 }
 
-/// Returns true if a task in a status may still start, or runs.
+/// Returns true if a task with this status is not over.
 pub fn is_open(status: Status) -> bool {
     !matches!(status, Status::Done | Status::Archived)
 }
@@ -226,7 +230,7 @@ pub struct UsageOfTenant {
     pub used: TenantUse,
     /// Disk space of its scratch workspaces and its root, in bytes.
     pub(crate) workspace_bytes: u64,
-    /// True if not all of it was measured, as there are too many files.
+    /// True if not all files were measured, because there are too many or some cannot be read.
     pub(crate) workspace_is_partial: bool,
 }
 

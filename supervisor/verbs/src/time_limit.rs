@@ -13,8 +13,8 @@ use setup::lanes::check_performer;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeLimitLine {
     pub seconds: u64,
-    /// Source of the limit; none for a run that an earlier release started.
-    pub from: Option<LimitSource>,
+    /// Source of the limit.
+    pub from: LimitSource,
     /// Latest end of the run; none without a run.
     pub until: Option<Timestamp>,
 }
@@ -25,7 +25,7 @@ impl TimeLimitLine {
         let run = runs.iter().find(|run| run.ended_at.is_none())?;
         let seconds = run.max_runtime_seconds?;
         let until = Some(run.started_at.after(Duration::from_secs(seconds)));
-        Some(TimeLimitLine { seconds, from: run.max_runtime_from, until })
+        Some(TimeLimitLine { seconds, from: run.max_runtime_from?, until })
     }
 
     /// Returns the limit that the next run of a task would have at present.
@@ -41,19 +41,18 @@ impl TimeLimitLine {
         let (roster, config) = (call.service.roster(), call.service.config());
         let resolved = roster.resolve(&performer?, task.policy.as_deref(), &config).ok()?;
         let TimeLimit { limit, from } = resolved.limits.time_limit(task, &config);
-        Some(TimeLimitLine { seconds: limit.as_secs(), from: Some(from), until: None })
+        Some(TimeLimitLine { seconds: limit.as_secs(), from, until: None })
     }
 
     /// Returns the limit in words.
     pub(super) fn words(&self) -> String {
         let by = match self.from {
-            None => "",
-            Some(LimitSource::Task) => ", set by the task",
-            Some(LimitSource::Check) => ", as check.max_runtime says",
-            Some(LimitSource::Profile) => ", set by its profile",
-            Some(LimitSource::Lane) => ", set by its lane",
-            Some(LimitSource::Tenant) => ", the limit of its tenant",
-            Some(LimitSource::Configuration) => ", as worker.max_runtime says",
+            LimitSource::Task => ", set by the task",
+            LimitSource::Check => ", as check.max_runtime says",
+            LimitSource::Profile => ", set by its profile",
+            LimitSource::Lane => ", set by its lane",
+            LimitSource::Tenant => ", the limit of its tenant",
+            LimitSource::Configuration => ", as worker.max_runtime says",
         };
         let until = self.until.map(|at| format!(" (until {})", timestamp::soon(at, SystemClock.now())));
         format!("{}{by}{}", brief(Duration::from_secs(self.seconds)), until.unwrap_or_default())

@@ -1,4 +1,4 @@
-//! `tools`: lists the verbs that the caller is offered as tools over MCP.
+//! `tools`: lists the verbs and plugins' tools that the caller may call as tools over MCP.
 
 use kernel::{ActorKind, Purpose, WorkerRole};
 use schemars::JsonSchema;
@@ -14,24 +14,24 @@ use setup::automation::plugins::{Plugin, PluginTool};
 #[serde(deny_unknown_fields, default)]
 pub struct Tools {}
 
-/// The tools that are offered.
+/// Tools that the caller may call.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Offered {
-    /// The names of the verbs, in the order of the table.
+    /// Names of the verbs, in the order of the table.
     pub verbs: Vec<String>,
-    /// True if the caller may read files and run scripts through tools. An orchestrator may not, as it only delegates.
+    /// True if the caller may read files and run scripts through tools. An orchestrator may not, because it only delegates.
     #[serde(default)]
     pub work: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub plugins: Vec<OfPlugin>,
 }
 
-/// A tool of a plugin, as it is listed.
+/// Tool of a plugin, as it is listed.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct OfPlugin {
     pub name: String,
     pub about: String,
-    /// The JSON Schema of its arguments.
+    /// JSON Schema of its arguments.
     pub input: Map<String, Value>,
 }
 

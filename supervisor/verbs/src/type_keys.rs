@@ -13,7 +13,7 @@ use base::exit::Code;
 use base::failure::{Failure, with_causes};
 use base::terminal::Screen;
 use service::BoardHandle;
-use service::keyboards::Taken;
+use service::terminal_owner::Ownership;
 
 /// Key under which the board stores that a request has begun to type.
 const BEGUN: &str = "type: begun";
@@ -52,7 +52,7 @@ pub struct Type {
     /// The size of an attached terminal, which that of the worker follows
     #[arg(skip)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub size: Option<Size>,
+    pub size: Option<RequestedSize>,
     /// The attached terminal gives the keyboard back
     #[arg(skip)]
     #[serde(default)]
@@ -62,7 +62,7 @@ pub struct Type {
 /// A size in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Size {
+pub struct RequestedSize {
     pub rows: u16,
     pub columns: u16,
 }
@@ -96,10 +96,10 @@ impl Type {
     /// Bytes to pass, in their order.
     fn keyed(&self) -> Result<(Option<Keyed>, Option<Keyed>), Failure> {
         let size = match self.size {
-            Some(Size { rows, columns }) if rows < 1 || columns < 1 => {
+            Some(RequestedSize { rows, columns }) if rows < 1 || columns < 1 => {
                 return Err(Failure::usage("a terminal has at least one line and one column"));
             }
-            Some(Size { rows, columns }) => Some(Keyed::Size(TerminalSize { rows, columns })),
+            Some(RequestedSize { rows, columns }) => Some(Keyed::Size(TerminalSize { rows, columns })),
             None => None,
         };
         let mut bytes = self.text.clone().into_bytes();
@@ -126,7 +126,7 @@ impl Type {
             return Ok(reply);
         }
         let (run, dir) = self.terminal(call).await?;
-        let _keyboard = call.board()?.take_keyboard_once(run, &call.actor).map_err(|name| {
+        let _keyboard = call.board()?.take_terminal_once(run, &call.actor).map_err(|name| {
             Failure::new(
                 Code::Conflict,
                 format!("nothing was typed: {name} types at the terminal of run {run}"),
@@ -166,21 +166,21 @@ impl Type {
         let mut reply =
             Typed { task_id: task_id.clone(), run_id: run, bytes: 0, typist: None, is_full: false };
         if self.leave {
-            if let Some(held) = board.keyboards().leave(run, &holder) {
+            if let Some(held) = board.terminal_owners().leave(run, &holder) {
                 board.record_typed(run, held);
             }
             return Ok(reply);
         }
-        let typed_before = match board.take_keyboard(run, &holder, &call.actor) {
-            Taken::Others(name) => {
+        let typed_before = match board.take_terminal(run, &holder, &call.actor) {
+            Ownership::Others(name) => {
                 reply.typist = Some(name);
                 return Ok(reply);
             }
-            Taken::Now => {
+            Ownership::Now => {
                 tokio::spawn(watch(Arc::downgrade(&board), run, holder.clone()));
                 0
             }
-            Taken::Before(bytes) => bytes,
+            Ownership::Before(bytes) => bytes,
         };
         if let Some(text) = &text {
             if typed_before == 0 {
@@ -188,7 +188,7 @@ impl Type {
                 let begun = call.write_further(move |board, actor| board.begin_typing(&task_id, actor)).await;
                 if begun.is_err() {
                     // A caller who may not type must not keep the keyboard from others.
-                    board.keyboards().leave(run, &holder);
+                    board.terminal_owners().leave(run, &holder);
                 }
                 begun?;
             }
@@ -196,7 +196,7 @@ impl Type {
             reply.bytes = length(text);
         }
         match pass(dir, size.into_iter().chain(text).collect()).await {
-            Ok(()) => board.keyboards().typed(run, &holder, reply.bytes),
+            Ok(()) => board.terminal_owners().typed(run, &holder, reply.bytes),
             Err(NotKeyed::Full) => (reply.is_full, reply.bytes) = (true, 0),
             Err(error) => return Err(refusal(&error, run)),
         }
@@ -248,7 +248,8 @@ fn refusal(error: &NotKeyed, run: RunId) -> Failure {
 /// Releases a keyboard when its holder sends no more messages.
 async fn watch(board: Weak<BoardHandle>, run: RunId, holder: String) {
     loop {
-        let Some(until) = board.upgrade().and_then(|board| board.keyboards().until(run, &holder)) else {
+        let Some(until) = board.upgrade().and_then(|board| board.terminal_owners().until(run, &holder))
+        else {
             return;
         };
         if until <= std::time::Instant::now() {
@@ -257,7 +258,7 @@ async fn watch(board: Weak<BoardHandle>, run: RunId, holder: String) {
         tokio::time::sleep_until(until.into()).await;
     }
     let Some(board) = board.upgrade() else { return };
-    if let Some(held) = board.keyboards().leave(run, &holder) {
+    if let Some(held) = board.terminal_owners().leave(run, &holder) {
         board.record_typed(run, held);
     }
 }

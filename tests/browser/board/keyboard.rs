@@ -1,5 +1,7 @@
 //! The keyboard does all that the mouse does.
 
+use serde_json::json;
+
 use super::{card_in, choose, parked, wait_column};
 use crate::browser::driver::{Browser, CONTROL, DOWN, ENTER, ESCAPE, SHIFT, UP};
 use crate::browser::{card, column, fleet, visit};
@@ -93,6 +95,29 @@ fn keys_select_create_and_search() {
     page.press("/");
     page.press("thr");
     wait_column(&page, "blocked", &[&parked[2]]);
+}
+
+#[test]
+fn keys_go_on_while_the_bar_of_the_selected_tasks_is_loaded() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    let parked = parked(&fleet, ["one", "two", "three"]);
+    let page = visit(&fleet);
+    wait_column(&page, "blocked", &parked.each_ref());
+    page.press("j");
+    wait_focus(&page, &parked[0]);
+    // Longer than the page may take to select a card, and shorter than the limit of a wait.
+    let slow = json!({"offline": false, "latency": 20_000, "downloadThroughput": -1, "uploadThroughput": -1});
+    page.devtools(&json!({"cmd": "Network.enable", "params": {}}));
+    page.devtools(&json!({"cmd": "Network.emulateNetworkConditions", "params": slow}));
+    page.press("x");
+    page.eventually("the card is selected", |page| {
+        (page.tasks(".card.selected") == parked[..1]).then_some(())
+    });
+    page.press("x");
+    // Without the bar: it is still being loaded.
+    assert_eq!(page.count(".bulk-count"), 0);
+    page.eventually("no card is selected", |page| page.tasks(".card.selected").is_empty().then_some(()));
+    assert_eq!(page.count(".bulk-count"), 0, "the bar was there before the key");
 }
 
 #[test]

@@ -43,8 +43,8 @@ impl Corpus {
             Ok(()) => {}
             Err(TryLockError::WouldBlock | TryLockError::Error(_)) => return None,
         }
-        let left = fs::read(&path).ok().and_then(|bytes| whole(&bytes).map(<[u8]>::to_vec));
-        if let Some(input) = left {
+        let unfinished = fs::read(&path).ok().and_then(|bytes| whole(&bytes).map(<[u8]>::to_vec));
+        if let Some(input) = unfinished {
             self.write("ended", &input);
         }
         Some((file, path))
@@ -119,22 +119,22 @@ fn whole(bytes: &[u8]) -> Option<&[u8]> {
 #[derive(Debug)]
 pub(crate) struct Running {
     file: Option<File>,
-    begun: Arc<AtomicU64>,
+    started: Arc<AtomicU64>,
 }
 
 impl Running {
     fn watched(name: &'static str, path: Option<&Path>) -> Self {
         let file =
             path.and_then(|path| OpenOptions::new().write(true).create(true).truncate(false).open(path).ok());
-        let begun = Arc::new(AtomicU64::new(0));
-        let watched = Arc::downgrade(&begun);
+        let started = Arc::new(AtomicU64::new(0));
+        let watched = Arc::downgrade(&started);
         let shown = path.map(Path::to_owned).unwrap_or_default();
         thread::spawn(move || {
             let (mut last, mut since) = (0, 0);
             // It ends a second after the target at the latest, with its process in most cases.
-            while let Some(begun) = watched.upgrade() {
-                let now = begun.load(Ordering::Relaxed);
-                drop(begun);
+            while let Some(started) = watched.upgrade() {
+                let now = started.load(Ordering::Relaxed);
+                drop(started);
                 since = if now == last { since + 1 } else { 0 };
                 last = now;
                 if since > HANGS {
@@ -146,12 +146,12 @@ impl Running {
                 thread::sleep(Duration::from_secs(1));
             }
         });
-        Running { file, begun }
+        Running { file, started }
     }
 
     /// Notes which input is read from now on.
     pub(crate) fn begin(&mut self, input: &[u8]) {
-        self.begun.fetch_add(1, Ordering::Relaxed);
+        self.started.fetch_add(1, Ordering::Relaxed);
         if let Some(file) = &self.file {
             let mut bytes = (input.len() as u64).to_le_bytes().to_vec();
             bytes.extend_from_slice(input);

@@ -102,7 +102,7 @@ fn quietly<T>(call: impl FnOnce() -> T) -> Result<T, String> {
         let usual = take_hook();
         set_hook(Box::new(move |panic| {
             let is_ours =
-                SAID.with_borrow_mut(|said| said.as_mut().map(|said| *said = told(panic)).is_some());
+                SAID.with_borrow_mut(|text| text.as_mut().map(|text| *text = panic_text(panic)).is_some());
             if !is_ours {
                 usual(panic);
             }
@@ -110,11 +110,11 @@ fn quietly<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     });
     SAID.set(Some(String::new()));
     let called = catch_unwind(AssertUnwindSafe(call));
-    let said = SAID.take().unwrap_or_default();
-    called.map_err(|_| said)
+    let panic_text = SAID.take().unwrap_or_default();
+    called.map_err(|_| panic_text)
 }
 
-fn told(panic: &PanicHookInfo<'_>) -> String {
+fn panic_text(panic: &PanicHookInfo<'_>) -> String {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     format!("{} at {place}", panic.payload_as_str().unwrap_or("no message"))
 }

@@ -124,9 +124,9 @@ impl Target {
         let (start, limit) = limits(self.name);
         let mut rng = StdRng::seed_from_u64(start);
         let mut changer = Changer::new(self.shape, self.longest, &pool);
-        let begun = Instant::now();
+        let started = Instant::now();
         let mut count = 0;
-        while limit.allows(count, begun.elapsed()) {
+        while limit.allows(count, started.elapsed()) {
             count += 1;
             let mut input = pool.choose(&mut rng).cloned().unwrap_or_default();
             let other = pool.choose(&mut rng).cloned().unwrap_or_default();

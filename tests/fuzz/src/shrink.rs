@@ -13,12 +13,12 @@ pub(crate) fn shrink<F: FnMut(&[u8]) -> String>(
     mut fault: Fault,
     judge: &mut Judge<F>,
 ) -> (Vec<u8>, Fault) {
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut size = input.len().div_ceil(2);
     while size > 0 {
         let mut at = 0;
         while at < input.len() {
-            if begun.elapsed() > TIME {
+            if started.elapsed() > TIME {
                 return (input, fault);
             }
             let mut shorter = input.clone();

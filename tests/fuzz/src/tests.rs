@@ -30,9 +30,9 @@ fn a_panic_is_found_and_its_input_is_kept_short_and_read_first_the_next_time() {
         assert!(value["count"] != i64::MAX, "planted");
         "read".to_owned()
     };
-    let told =
+    let finding =
         found("planted-panic", corpus.path(), r#"{"count":1,"name":"long and of no account"}"#, property);
-    assert!(told.contains("planted at ") && told.contains("found-"), "{told}");
+    assert!(finding.contains("planted at ") && finding.contains("found-"), "{finding}");
     let inputs = kept(corpus.path());
     let [input] = inputs.as_slice() else { panic!("{inputs:?}") };
     // As short as can be, but for white space.
@@ -45,23 +45,23 @@ fn a_panic_is_found_and_its_input_is_kept_short_and_read_first_the_next_time() {
 #[test]
 fn memory_beyond_a_multiple_of_the_input_is_found() {
     let corpus = tempfile::tempdir().unwrap();
-    let told = found("planted-memory", corpus.path(), r#"{"size":10}"#, |input| {
+    let finding = found("planted-memory", corpus.path(), r#"{"size":10}"#, |input| {
         let value = serde_json::from_slice::<serde_json::Value>(input).unwrap_or_default();
         let size = value["size"].as_u64().unwrap_or_default().min(64 << 20);
         format!("{}", Vec::<u8>::with_capacity(usize::try_from(size).unwrap()).len())
     });
-    assert!(told.contains("bytes of memory"), "{told}");
+    assert!(finding.contains("bytes of memory"), "{finding}");
 }
 
 #[test]
 fn processor_time_beyond_the_limit_is_found() {
     let corpus = tempfile::tempdir().unwrap();
-    let told = found("planted-time", corpus.path(), r#"{"word":"abc"}"#, |input| {
-        let begun = judge::processor_time();
-        while input.len() > 20_000 && judge::processor_time().saturating_sub(begun) < SHORT_TIME * 2 {}
+    let finding = found("planted-time", corpus.path(), r#"{"word":"abc"}"#, |input| {
+        let started = judge::processor_time();
+        while input.len() > 20_000 && judge::processor_time().saturating_sub(started) < SHORT_TIME * 2 {}
         "read".to_owned()
     });
-    assert!(told.contains("of processor time"), "{told}");
+    assert!(finding.contains("of processor time"), "{finding}");
 }
 
 #[test]

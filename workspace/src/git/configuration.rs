@@ -1,38 +1,41 @@
-//! Git's configuration files of this process's user, which a git that is confined to a repository still has to read.
+//! Finds the git configuration files of this process's user, for the policy of a git that is confined to a repository
+//! and still has to read them.
 
 use std::path::{Path, PathBuf};
 
 use git2::Config;
 
-/// The keys whose values are files that git reads.
+/// Keys of the configuration whose values are paths of files that git reads.
 const FILES: [&str; 3] = ["core.excludesfile", "core.attributesfile", "include.path"];
 
-/// Returns the user's own existing files of git's configuration, with the files that they name. The files are read as
-/// git reads them, which may wait. So the caller is a process that is not confined yet, and that may be ended.
+/// Returns the existing configuration files of the user, and the existing files that these name, sorted. The files are
+/// opened as git opens them, which may block, as at a FIFO. So the caller must be a process that is not confined yet,
+/// and that may be ended at any time.
 pub fn own_configuration() -> Vec<PathBuf> {
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     for file in [Config::find_global(), Config::find_xdg()].into_iter().flatten() {
-        found.extend(named_by(&file));
-        found.push(file);
+        paths.extend(named_by(&file));
+        paths.push(file);
     }
     // Paths that git reads by default (git-config(1), gitignore(5), gitattributes(5)).
     if let Some(xdg) =
         std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(|| Some(home()?.join(".config")))
     {
-        // Not the whole directory, because it may hold passwords (git-credential-store(1)).
-        found.extend(["config", "ignore", "attributes"].map(|name| xdg.join("git").join(name)));
+        // The directory itself is not returned, because it may hold passwords (git-credential-store(1)).
+        paths.extend(["config", "ignore", "attributes"].map(|name| xdg.join("git").join(name)));
     }
-    found.retain(|path| path.exists());
-    found.sort();
-    found.dedup();
-    found
+    paths.retain(|path| path.exists());
+    paths.sort();
+    paths.dedup();
+    paths
 }
 
 fn home() -> Option<PathBuf> {
     std::env::var_os("HOME").map(PathBuf::from)
 }
 
-/// Returns the files that a file of the configuration names, and the files that its includes name.
+/// Returns the files that a configuration file and its includes name. Relative paths count from the directory of
+/// `file`.
 fn named_by(file: &Path) -> Vec<PathBuf> {
     let mut named = Vec::new();
     let Ok(config) = Config::open(file) else { return named };
@@ -47,7 +50,7 @@ fn named_by(file: &Path) -> Vec<PathBuf> {
         let value = Path::new(value);
         named.extend(match (value.strip_prefix("~"), file.parent()) {
             (Ok(rest), _) => home().map(|home| home.join(rest)),
-            (Err(_), Some(beside)) => Some(beside.join(value)),
+            (Err(_), Some(directory)) => Some(directory.join(value)),
             (Err(_), None) => None,
         });
     });

@@ -1,8 +1,11 @@
 //! Reasons why a repository could not be used, with remedies.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use rustix::process::{getegid, geteuid};
 
 use super::layout::Layout;
+use super::rights::Shut;
 use crate::code::Code;
 use crate::open::OpenError;
 
@@ -43,6 +46,13 @@ pub enum GitError {
         from: String,
         /// The file that says so.
         alternates: PathBuf,
+    },
+    /// The user has no right to a part of the repository, which belongs to another user.
+    #[error("{}", closed_to_user(path, part))]
+    Shut {
+        path: PathBuf,
+        /// The part that was met first.
+        part: Shut,
     },
     /// The repository has no working tree.
     #[error("the git repository at {path} is bare")]
@@ -105,6 +115,10 @@ impl GitError {
                 path.display(),
                 alternates.display()
             )),
+            Self::Shut { path, .. } => Some(format!(
+                "use a clone that belongs to one user: git clone {path} /path/of/the/clone. A repository that a group shares is served by the daemon of one of its members, who has all of that user's groups; a worker of root's daemon has the primary group of the owner's account alone",
+                path = path.display()
+            )),
             Self::Bare { path } => Some(format!(
                 "name a repository with a working tree, such as a clone: `git clone {}`",
                 path.display()
@@ -148,6 +162,7 @@ impl GitError {
             Self::Open { .. }
             | Self::Included { .. }
             | Self::Borrows { .. }
+            | Self::Shut { .. }
             | Self::Read { .. }
             | Self::CreateBranch { .. }
             | Self::DeleteBranch { .. }
@@ -155,4 +170,17 @@ impl GitError {
             | Self::Exclude { .. } => Code::RepositoryUnusable,
         }
     }
+}
+
+/// Returns the refusal of a repository with a part that is closed to the present user.
+fn closed_to_user(path: &Path, part: &Shut) -> String {
+    let owner = part.owner.as_ref().map(|owner| format!(", which belongs to {owner} (uid:gid)"));
+    format!(
+        "the git repository at {} is not open to uid {}, gid {}: no right to {}{}",
+        path.display(),
+        geteuid().as_raw(),
+        getegid().as_raw(),
+        part.path.display(),
+        owner.unwrap_or_default()
+    )
 }

@@ -22,10 +22,10 @@ const LONGEST: u64 = 1 << 20;
 /// # Errors
 /// Returns the first file that this process may not read.
 pub(super) fn included(settings: &Path) -> Result<BTreeSet<PathBuf>, PathBuf> {
-    let mut found = BTreeSet::new();
+    let mut files = BTreeSet::new();
     let mut next = vec![settings.to_owned()];
     while let Some(file) = next.pop() {
-        if found.len() == MOST || found.contains(&file) {
+        if files.len() == MOST || files.contains(&file) {
             continue;
         }
         match text(&file) {
@@ -33,10 +33,10 @@ pub(super) fn included(settings: &Path) -> Result<BTreeSet<PathBuf>, PathBuf> {
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             Err(_) => return Err(file),
         }
-        found.insert(file);
+        files.insert(file);
     }
-    found.remove(settings);
-    Ok(found)
+    files.remove(settings);
+    Ok(files)
 }
 
 fn text(file: &Path) -> std::io::Result<String> {
@@ -67,7 +67,7 @@ fn paths(text: &str) -> impl Iterator<Item = String> + '_ {
 fn resolved(file: &Path, path: String) -> PathBuf {
     match (path.strip_prefix("~/"), std::env::var_os("HOME"), file.parent()) {
         (Some(rest), Some(home), _) => PathBuf::from(home).join(rest),
-        (_, _, Some(beside)) => beside.join(path),
+        (_, _, Some(directory)) => directory.join(path),
         _ => PathBuf::from(path),
     }
 }

@@ -1,4 +1,5 @@
-//! Layouts of a repository whose `.git` is no directory, each with the reason why no run works there, and the remedy.
+//! Layouts of a repository whose `.git` is not a directory, each with the reason why no run can work in it, and with the
+//! remedy.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,7 @@ use git2::Repository;
 pub enum Layout {
     /// `.git` is a symbolic link.
     Link,
-    /// A submodule: its files are in the repository around it.
+    /// A submodule, whose files are in the `.git` of the repository that contains it.
     Submodule,
     /// A linked worktree of a repository with a working tree.
     Worktree {
@@ -23,8 +24,8 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// Returns the layout by the place of the repository's files. Some users may not read them.
-    pub(super) fn of(git: &Path) -> Self {
+    /// Returns the layout by the path of the repository's files, which this user may not be permitted to read.
+    pub(super) fn from_path(git: &Path) -> Self {
         let is = |path: &Path, name: &str| path.file_name().is_some_and(|found| found == name);
         let common = git.parent().filter(|above| is(above, "worktrees")).and_then(Path::parent);
         match common {
@@ -60,9 +61,9 @@ impl Layout {
         }
     }
 
-    /// Returns the commands that lead to a repository which can be used.
+    /// Returns commands with which a person gets a repository that can be used.
     pub(super) fn hint(&self, path: &Path, git: &Path) -> String {
-        // The worker of a directory can write its `.git`, and so choose the path there.
+        // The paths are quoted because a worker can write the file `.git`, and so choose the path in it.
         let (path, git) = (quoted(path), quoted(git));
         match self {
             Self::Link | Self::Apart => format!(
@@ -157,7 +158,7 @@ mod tests {
         let (layout, hint) = refusal(&project);
         assert_eq!(layout, Layout::Bare { bare: bare.clone() });
         assert!(hint.contains(&format!("git clone {} ", bare.display())), "{hint}");
-        let of = |path: &str| Layout::of(Path::new(path));
+        let of = |path: &str| Layout::from_path(Path::new(path));
         assert_eq!(of("/p/.bare/worktrees/feature"), Layout::Bare { bare: "/p/.bare".into() });
         assert_eq!(of("/p/.git/worktrees/feature"), Layout::Worktree { main: "/p".into() });
         assert_eq!(of("/p/.git/modules/sub"), Layout::Submodule);

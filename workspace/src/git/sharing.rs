@@ -3,6 +3,11 @@
 //! libgit2 knows the setting when it makes a repository, and at no other time. New directories take the group of the one
 //! around them by its set-group-ID bit; only the rights of the group have to be seen to.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use fs_err as fs;
 use git2::Config;
 use rustix::fs::Mode;
 use rustix::process::umask;
@@ -35,13 +40,49 @@ impl Shared {
     }
 
     fn mask(self, current: u32) -> u32 {
-        // A directory that may be read may be entered.
-        let entered = |mode: u32| mode | (mode & 0o444) >> 2;
         match self {
             Self::Added(mode) => current & !entered(mode),
             Self::Exactly(mode) => !entered(mode) & 0o777,
         }
     }
+
+    /// Returns the permissions of an existing entry, as git changes them (`calc_shared_perm` in git's path.c).
+    fn permissions(self, current: u32) -> u32 {
+        let (Self::Added(wanted) | Self::Exactly(wanted)) = self;
+        let writable = if current & 0o200 == 0 { wanted & !0o222 } else { wanted };
+        let wanted = if current & 0o100 == 0 { writable } else { entered(writable) };
+        match self {
+            Self::Added(_) => current | wanted,
+            Self::Exactly(_) => current & !0o777 | wanted,
+        }
+    }
+}
+
+/// Returns a mode that also permits entering the directories that it permits reading.
+fn entered(mode: u32) -> u32 {
+    mode | (mode & 0o444) >> 2
+}
+
+/// Gives the files and directories beneath a directory, and the directory itself, the rights that the settings ask for.
+/// A run made them with the rights of its own umask.
+pub(super) fn share(settings: &Config, dir: &Path) -> std::io::Result<()> {
+    let Some(shared) =
+        settings.get_string("core.sharedRepository").ok().and_then(|value| Shared::read(&value))
+    else {
+        return Ok(());
+    };
+    let mut next = vec![dir.to_owned()];
+    while let Some(path) = next.pop() {
+        let found = path.symlink_metadata()?;
+        if found.is_dir() {
+            next.extend(fs::read_dir(&path)?.flatten().map(|entry| entry.path()));
+        }
+        if found.is_dir() || found.is_file() {
+            let mode = found.permissions().mode() & 0o7777;
+            fs::set_permissions(&path, Permissions::from_mode(shared.permissions(mode)))?;
+        }
+    }
+    Ok(())
 }
 
 /// Mask of this process while it writes into a shared repository. Dropping it restores the former mask.

@@ -28,9 +28,9 @@ pub(crate) fn first_missing(
 }
 
 fn is_there(git: &Repository, id: &str) -> bool {
-    let found = match Oid::from_str(id) {
+    let commit = match Oid::from_str(id) {
         Ok(whole) if id.len() == WHOLE => git.find_commit(whole),
         _ => git.find_commit_by_prefix(id),
     };
-    found.is_ok()
+    commit.is_ok()
 }

@@ -127,12 +127,12 @@ pub struct Hunk {
     /// Its position in the form of `git diff`: `@@ -1,4 +1,5 @@ fn main()`.
     pub header: String,
     /// The lines of the hunk, in the order of the file.
-    pub lines: Vec<Line>,
+    pub lines: Vec<DiffLine>,
 }
 
 /// A line of a hunk: kept, added or removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct DiffLine {
     /// Kind of the line: added, removed, or unchanged.
     pub kind: LineKind,
     /// Its number in the former file.
@@ -165,7 +165,7 @@ impl LineKind {
         }
     }
 
-    fn of(origin: char) -> Option<Self> {
+    fn from_origin(origin: char) -> Option<Self> {
         match origin {
             ' ' => Some(Self::Context),
             '+' => Some(Self::Added),
@@ -200,13 +200,13 @@ pub(crate) fn diff(
     let mut options = DiffOptions::new();
     options.include_untracked(true).recurse_untracked_dirs(true).show_untracked_content(true);
     options.ignore_submodules(true).include_typechange(true).max_size(LARGEST).context_lines(CONTEXT);
-    let (mut found, head) = if let Some(id) = &of.end {
+    let (mut changes, head) = if let Some(id) = &of.end {
         let end = tree_of(&git, id).map_err(&failed)?;
         (git.diff_tree_to_tree(base.as_ref(), Some(&end), Some(&mut options)), Some(id.clone()))
     } else {
         (doubts::to_files(&git, base.as_ref(), &mut options, &|_| true), tip)
     };
-    if let Ok(found) = &mut found
+    if let Ok(found) = &mut changes
         && found.deltas().len() <= WITH_RENAMES
     {
         let mut similar = DiffFindOptions::new();
@@ -214,20 +214,20 @@ pub(crate) fn diff(
         // If a file cannot be read, no renames are found, and the diff still has all files.
         drop(found.find_similar(Some(&mut similar)));
     }
-    let found = found.map_err(&failed)?;
+    let changes = changes.map_err(&failed)?;
     let mut diff = Diff { base: of.base.clone(), head, warnings, ..Diff::default() };
     let mut room = BYTES;
-    for at in 0..found.deltas().len() {
+    for at in 0..changes.deltas().len() {
         if diff.files.len() == FILES {
             diff.truncated = true;
             break;
         }
-        let Some(file) = file(&found, at, of.detail, &mut room).map_err(&failed)? else { continue };
+        let Some(file) = file(&changes, at, of.detail, &mut room).map_err(&failed)? else { continue };
         diff.truncated |= file.truncated;
         diff.files.push(file);
     }
     if of.end.is_none() {
-        let seen: BTreeSet<Vec<u8>> = found.deltas().map(|delta| doubts::path(&delta)).collect();
+        let seen: BTreeSet<Vec<u8>> = changes.deltas().map(|delta| doubts::path(&delta)).collect();
         let committed = Committed { git: &git, base: base.as_ref(), seen, detail: of.detail };
         committed.join(&mut diff, &mut options, &mut room).map_err(&failed)?;
     }
@@ -366,7 +366,7 @@ fn hunks(patch: &Patch<'_>, room: &mut usize) -> Result<(Vec<Hunk>, bool), git2:
         *room -= size;
         for number in 0..count {
             let line = patch.line_in_hunk(at, number)?;
-            let Some(kind) = LineKind::of(line.origin()) else { continue };
+            let Some(kind) = LineKind::from_origin(line.origin()) else { continue };
             let text = cut(line.content());
             lines += 1;
             let size = text.len() + AROUND;
@@ -376,7 +376,7 @@ fn hunks(patch: &Patch<'_>, room: &mut usize) -> Result<(Vec<Hunk>, bool), git2:
             }
             bytes -= size;
             *room -= size;
-            hunk.lines.push(Line { kind, old: line.old_lineno(), new: line.new_lineno(), text });
+            hunk.lines.push(DiffLine { kind, old: line.old_lineno(), new: line.new_lineno(), text });
         }
         hunks.push(hunk);
     }

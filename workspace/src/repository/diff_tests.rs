@@ -5,7 +5,7 @@ use fs_err as fs;
 use super::diff::{Detail, Diff, DiffOf, FileStatus, LineKind, diff};
 use crate::testing::Fixture;
 
-fn of(fixture: &Fixture, base: &str, end: Option<&str>, detail: Detail) -> Diff {
+fn diff_of(fixture: &Fixture, base: &str, end: Option<&str>, detail: Detail) -> Diff {
     let path = fixture.root.clone();
     let of = DiffOf { path, base: Some(base.to_owned()), end: end.map(str::to_owned), detail };
     diff(&of, None, None).unwrap()
@@ -33,12 +33,12 @@ fn files_hunks_and_lines_are_those_of_git_whether_they_are_committed_or_not() {
     fs::create_dir(fixture.root.join("new")).unwrap();
     write("new/file", "first\nsecond");
 
-    let found = of(&fixture, &base, None, Detail::Lines);
+    let found = diff_of(&fixture, &base, None, Detail::Lines);
     assert_eq!((found.base.as_deref(), found.head), (Some(base.as_str()), Some(head(&fixture))));
-    let told: Vec<_> =
+    let changes: Vec<_> =
         found.files.iter().map(|f| (f.path.as_str(), f.status, f.binary, f.additions, f.deletions)).collect();
     assert_eq!(
-        told,
+        changes,
         [
             ("binary", FileStatus::Modified, true, 0, 0),
             ("gone", FileStatus::Deleted, false, 0, 1),
@@ -63,10 +63,10 @@ fn files_hunks_and_lines_are_those_of_git_whether_they_are_committed_or_not() {
     );
     assert!(!found.truncated);
 
-    let committed = of(&fixture, &base, Some(&head(&fixture)), Detail::Counts);
-    let told: Vec<_> =
+    let committed = diff_of(&fixture, &base, Some(&head(&fixture)), Detail::Counts);
+    let changes: Vec<_> =
         committed.files.iter().map(|f| (f.path.as_str(), f.additions, f.hunks.len())).collect();
-    assert_eq!(told, [("gone", 0, 0), ("kept", 1, 0), ("new name", 0, 0)]);
+    assert_eq!(changes, [("gone", 0, 0), ("kept", 1, 0), ("new name", 0, 0)]);
 }
 
 #[test]
@@ -77,22 +77,22 @@ fn what_is_more_than_somebody_reads_is_left_out_and_said() {
     write("huge", &"x\n".repeat(1 << 20));
     write("long", &"word\n".repeat(9000));
     write("wide", &"y".repeat(10_000));
-    let found = of(&fixture, &base, None, Detail::Lines);
-    let told: Vec<_> = found
+    let found = diff_of(&fixture, &base, None, Detail::Lines);
+    let changes: Vec<_> = found
         .files
         .iter()
         .map(|f| {
             (f.path.as_str(), f.truncated, f.binary, f.hunks.iter().map(|h| h.lines.len()).sum::<usize>())
         })
         .collect();
-    assert_eq!(told, [("huge", true, false, 0), ("long", true, false, 5000), ("wide", false, false, 1)]);
+    assert_eq!(changes, [("huge", true, false, 0), ("long", true, false, 5000), ("wide", false, false, 1)]);
     assert_eq!(found.files[2].hunks[0].lines[0].text.chars().count(), 2001);
     assert!(found.truncated);
 
     for n in 0..400 {
         write(&format!("file {n:03}"), &"z".repeat(1000));
     }
-    let many = of(&fixture, &base, None, Detail::Counts);
+    let many = diff_of(&fixture, &base, None, Detail::Counts);
     assert_eq!((many.files.len(), many.truncated), (300, true));
 }
 
@@ -103,7 +103,7 @@ fn a_diff_of_many_large_files_stays_below_its_bytes() {
     for n in 0..30 {
         fs::write(fixture.root.join(format!("f{n}")), format!("{}\n", "q".repeat(1500)).repeat(300)).unwrap();
     }
-    let found = of(&fixture, &base, None, Detail::Lines);
+    let found = diff_of(&fixture, &base, None, Detail::Lines);
     let bytes: usize =
         found.files.iter().flat_map(|f| &f.hunks).flat_map(|h| &h.lines).map(|line| line.text.len()).sum();
     assert!(bytes <= 2 << 20 && found.truncated && found.files.len() == 30, "{bytes}");
@@ -156,7 +156,7 @@ fn what_the_index_hides_is_shown_all_the_same() {
         let (fixture, base) = two_files();
         fixture.git(&["update-index", flag, "hidden"]);
         fs::write(fixture.root.join("hidden"), "2\n").unwrap();
-        assert_eq!(paths(&of(&fixture, &base, None, Detail::Lines)), ["hidden"], "{flag}");
+        assert_eq!(paths(&diff_of(&fixture, &base, None, Detail::Lines)), ["hidden"], "{flag}");
     }
 }
 
@@ -170,13 +170,13 @@ fn what_is_committed_and_taken_back_in_the_tree_is_shown_with_a_warning() {
     fs::write(fixture.root.join("hidden"), "1\n").unwrap();
     fs::remove_file(fixture.root.join("evil")).unwrap();
 
-    let found = of(&fixture, &base, None, Detail::Lines);
+    let found = diff_of(&fixture, &base, None, Detail::Lines);
     assert_eq!(paths(&found), ["seen", "evil", "hidden"]);
     assert_eq!(found.files[2].hunks[0].lines[1].text, "evil");
     assert!(found.warnings[0].contains("2 committed files were taken back"), "{:?}", found.warnings);
 
     fs::write(fixture.root.join("seen"), "3\n").unwrap();
-    let found = of(&fixture, &base, None, Detail::Lines);
+    let found = diff_of(&fixture, &base, None, Detail::Lines);
     assert!(found.warnings[1].contains("1 files were committed otherwise"), "{:?}", found.warnings);
 }
 
@@ -215,12 +215,12 @@ fn no_rule_or_setting_below_git_hides_anything_and_those_of_the_tree_count() {
     fixture.git(&["config", "core.fileMode", "false"]);
     fixture.git(&["update-index", "--assume-unchanged", "hidden"]);
 
-    let found = of(&fixture, &base, None, Detail::Lines);
+    let found = diff_of(&fixture, &base, None, Detail::Lines);
     assert_eq!(paths(&found), [".gitignore", "evil.sh", "hidden", "seen"]);
-    let told: Vec<_> =
+    let changes: Vec<_> =
         found.files.iter().map(|file| (file.binary, file.hunks.len(), file.mode.as_deref())).collect();
     assert_eq!(
-        told,
+        changes,
         [(false, 1, None), (false, 1, None), (false, 1, None), (false, 0, Some("100644 => 100755"))]
     );
     assert_eq!(found.warnings.len(), 2, "{:?}", found.warnings);
@@ -228,14 +228,14 @@ fn no_rule_or_setting_below_git_hides_anything_and_those_of_the_tree_count() {
     // Nor of what is committed.
     fixture.git(&["add", "-f", "evil.sh"]);
     fixture.git(&["commit", "-qm", "mine"]);
-    let found = of(&fixture, &base, Some(&head(&fixture)), Detail::Lines);
+    let found = diff_of(&fixture, &base, Some(&head(&fixture)), Detail::Lines);
     assert_eq!(
         (found.files[0].path.as_str(), found.files[0].binary, found.files[0].additions),
         ("evil.sh", false, 1)
     );
-    let told = super::evidence::evidence(&fixture.root, Some(&base)).unwrap();
-    let told: Vec<_> = told.changed.iter().map(|one| one.path.as_str()).collect();
-    assert_eq!(told, [".gitignore", "evil.sh", "hidden", "seen"]);
+    let changes = super::evidence::evidence(&fixture.root, Some(&base)).unwrap();
+    let changes: Vec<_> = changes.changed.iter().map(|one| one.path.as_str()).collect();
+    assert_eq!(changes, [".gitignore", "evil.sh", "hidden", "seen"]);
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn a_file_that_cannot_be_read_hides_no_other_and_empty_lines_count() {
         fs::write(fixture.root.join(format!("empty lines {at:02}")), "\n".repeat(4000)).unwrap();
     }
 
-    let found = of(&fixture, &base, None, Detail::Lines);
+    let found = diff_of(&fixture, &base, None, Detail::Lines);
     assert!(paths(&found).contains(&"hidden") && paths(&found).contains(&"secret"), "{:?}", paths(&found));
     let lines: usize = found.files.iter().flat_map(|file| &file.hunks).map(|hunk| hunk.lines.len()).sum();
     assert!(found.truncated && lines <= (2 << 20) / 64, "{lines}");
@@ -269,8 +269,8 @@ fn a_file_that_git_would_wait_for_is_named_at_once() {
         diff(&of, None, None).map(drop).unwrap_err(),
         super::evidence::evidence(&fixture.root, Some(&base)).map(drop).unwrap_err(),
     ] {
-        let said = refused.to_string();
-        assert!(said.contains(&fifo.display().to_string()) && said.contains("FIFO"), "{said}");
+        let message = refused.to_string();
+        assert!(message.contains(&fifo.display().to_string()) && message.contains("FIFO"), "{message}");
         assert!(refused.hint().unwrap().contains("rm "), "{refused:?}");
     }
     // A socket makes nobody wait, and git makes some.

@@ -30,8 +30,8 @@ pub(crate) fn open_tree(path: &Path) -> Result<Repository, RepositoryError> {
         return Err(RepositoryError::Irregular { path: path.to_owned(), found });
     }
     let git = super::open(path)?;
-    let own = path.canonicalize().ok();
-    let is_own = own.is_some() && git.workdir().and_then(|dir| dir.canonicalize().ok()) == own;
+    let canonical = path.canonicalize().ok();
+    let is_own = canonical.is_some() && git.workdir().and_then(|dir| dir.canonicalize().ok()) == canonical;
     if is_own {
         return Ok(git);
     }

@@ -1,5 +1,5 @@
-//! Evidence of a run: the commits and changes in a working tree of git since a commit, for a person to read beside the worker's own
-//! summary.
+//! Evidence of a run: the commits and changes in a git working tree since a commit, which a person reads beside the
+//! worker's own summary.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -13,15 +13,15 @@ use super::doubts::{self, open_tree};
 use super::{RepositoryError, open, read};
 use crate::uncommitted::Uncommitted;
 
-/// Limit on the listed commits; the latest are listed.
+/// Limit on the listed commits. The latest commits are listed.
 const COMMITS: usize = 20;
-/// Limit on the counted commits.
+/// Limit on the counted commits, the listed ones included.
 const COUNTED: usize = 1000;
 /// Limit on the listed paths.
 const PATHS: usize = 50;
-/// Limit on the changed paths of a tree whose changed lines are counted.
+/// Limit on the changed paths up to which the changed lines are counted.
 const WITH_LINES: usize = 2000;
-/// Largest file whose lines are counted, in bytes.
+/// Size limit of a file whose changed lines are counted, in bytes.
 const LARGEST: i64 = 1024 * 1024;
 /// Length of a subject or path, in characters; the rest is cut.
 const LINE: usize = 200;
@@ -29,13 +29,13 @@ const LINE: usize = 200;
 /// Commits and changes in a working tree since the start of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// The commit at the beginning, in hex; none if there was none.
+    /// Commit at the start of the run, in hex; none if there was none.
     pub base: Option<String>,
-    /// The commit at the end, in hex; none if there is none.
+    /// Commit at the end of the run, in hex; none if there is none.
     pub head: Option<String>,
-    /// The commits since, the latest first.
+    /// The latest 20 commits since the start, latest first.
     pub commits: Vec<CommitLine>,
-    /// Number of further commits, up to a thousand.
+    /// Number of further commits. At most 1000 commits are counted in all, so this is at most 980.
     pub more_commits: usize,
     /// Number of paths that differ from the start, committed or not.
     pub files: usize,
@@ -43,7 +43,7 @@ pub struct Evidence {
     pub insertions: Option<usize>,
     /// Number of removed lines; none if there are too many changes to count.
     pub deletions: Option<usize>,
-    /// Paths that differ, up to a limit.
+    /// The first 50 paths that differ, ordered by path.
     pub changed: Vec<ChangedPath>,
     /// Uncommitted changes at the end of a run that handed over its work in a worktree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,7 +59,7 @@ pub struct CommitLine {
     pub subject: String,
 }
 
-/// A path that differs.
+/// Path that differs from the start of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedPath {
     /// The path, from the top of the tree on.
@@ -72,18 +72,18 @@ pub struct ChangedPath {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PathChange {
-    /// The file was not there at the start of the run.
+    /// The file did not exist at the start of the run.
     Added,
     /// The file has another content, kind or mode.
     Modified,
-    /// The file is gone.
+    /// The file was deleted.
     Deleted,
     /// The file is new, and git does not track it.
     Untracked,
 }
 
 impl PathChange {
-    /// Returns it as a word.
+    /// Returns the kind as a word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Added => "added",
@@ -97,15 +97,15 @@ impl PathChange {
 /// Returns the commit at HEAD, in hex; none if there is none yet.
 ///
 /// # Errors
-/// Where `tree` cannot be opened by this user.
+/// Fails if this user cannot open `tree`.
 pub(crate) fn head(tree: &Path) -> Result<Option<String>, RepositoryError> {
     Ok(tip(&open(tree)?).map(|commit| commit.id().to_string()))
 }
 
-/// Returns the commits and changes in a working tree since the commit `base`, or since the start of history if there is none.
+/// Returns the commits and changes in a working tree since the commit `base`, or all of its history if there is none.
 ///
 /// # Errors
-/// Where `tree` cannot be opened by this user, or read; where it does not have the commit any more.
+/// Fails if this user cannot open or read `tree`, or if its repository no longer has the commit.
 pub(crate) fn evidence(tree: &Path, base: Option<&str>) -> Result<Evidence, RepositoryError> {
     let git = open_tree(tree)?;
     let failed = read(tree, "what has changed");
@@ -118,7 +118,8 @@ pub(crate) fn evidence(tree: &Path, base: Option<&str>) -> Result<Evidence, Repo
         head: head.as_ref().map(|commit| commit.id().to_string()),
         ..Evidence::default()
     };
-    // libgit2 knows the commits at which a shallow clone ends in the repository itself, and not in its linked worktrees.
+    // libgit2 finds the commits at which a shallow clone ends only through the repository itself, and not through its
+    // linked worktrees.
     let whole =
         if git.is_worktree() { Repository::open(git.commondir()).map_err(&failed)? } else { open(tree)? };
     if let Some(head) = &head {
@@ -149,7 +150,7 @@ pub(crate) fn evidence(tree: &Path, base: Option<&str>) -> Result<Evidence, Repo
         tree_now.as_ref().is_some_and(|tree| tree.get_path(path).is_ok())
     };
     if let Some(tip) = &tree_now {
-        // Committed changes that the working tree has taken back: a merge takes them.
+        // A merge takes the committed changes, even if the working tree has undone them, so these are listed as well.
         let committed = git.diff_tree_to_tree(tree_then.as_ref(), Some(tip), Some(&mut options));
         let committed = committed.map_err(&failed)?;
         let hidden = doubts::contradicted(&seen, &committed, tip).map_err(&failed)?;
@@ -229,12 +230,12 @@ mod tests {
         fs::write(fixture.root.join("README"), "first\nsecond\n").unwrap();
         fs::write(fixture.root.join("new"), "new").unwrap();
 
-        let told = evidence(&fixture.root, Some(&base)).unwrap();
-        assert_eq!(told.head, head(&fixture.root).unwrap());
-        let subjects: Vec<&str> = told.commits.iter().map(|commit| commit.subject.as_str()).collect();
+        let gathered = evidence(&fixture.root, Some(&base)).unwrap();
+        assert_eq!(gathered.head, head(&fixture.root).unwrap());
+        let subjects: Vec<&str> = gathered.commits.iter().map(|commit| commit.subject.as_str()).collect();
         assert_eq!(subjects, [format!("{}…", "x".repeat(200)).as_str(), "add a"]);
         assert_eq!(
-            paths(&told),
+            paths(&gathered),
             [
                 ("README", PathChange::Modified),
                 ("a", PathChange::Added),
@@ -242,7 +243,7 @@ mod tests {
                 ("new", PathChange::Untracked)
             ]
         );
-        assert_eq!((told.files, told.insertions, told.deletions), (4, Some(6), Some(3)));
+        assert_eq!((gathered.files, gathered.insertions, gathered.deletions), (4, Some(6), Some(3)));
     }
 
     #[test]
@@ -258,9 +259,9 @@ mod tests {
         fixture.git(&["update-index", "--assume-unchanged", "code"]);
         fs::write(fixture.root.join("code"), "1\nevil\n").unwrap();
 
-        let told = evidence(&fixture.root, Some(&base)).unwrap();
-        assert_eq!(paths(&told), [("back", PathChange::Modified), ("code", PathChange::Modified)]);
-        assert_eq!(told.files, 2);
+        let gathered = evidence(&fixture.root, Some(&base)).unwrap();
+        assert_eq!(paths(&gathered), [("back", PathChange::Modified), ("code", PathChange::Modified)]);
+        assert_eq!(gathered.files, 2);
     }
 
     #[test]
@@ -273,9 +274,12 @@ mod tests {
         for n in 0..60 {
             fs::write(fixture.root.join(format!("file {n}")), "").unwrap();
         }
-        let told = evidence(&fixture.root, None).unwrap();
-        assert_eq!((told.commits.len(), told.more_commits), (20, 10));
-        assert_eq!((told.changed.len(), told.files, told.commits[0].subject.as_str()), (50, 60, "commit 29"));
+        let gathered = evidence(&fixture.root, None).unwrap();
+        assert_eq!((gathered.commits.len(), gathered.more_commits), (20, 10));
+        assert_eq!(
+            (gathered.changed.len(), gathered.files, gathered.commits[0].subject.as_str()),
+            (50, 60, "commit 29")
+        );
     }
 
     #[test]
@@ -288,8 +292,8 @@ mod tests {
         let prepared = worktree.prepare(&crate::Base::Head, None).unwrap();
         let base = prepared.branch.unwrap().head_commit;
         fixture.commit(&prepared.path, "mine");
-        let told = evidence(&prepared.path, Some(&base)).unwrap();
-        assert_eq!((told.commits.len(), told.commits[0].subject.as_str()), (1, "mine"));
+        let gathered = evidence(&prepared.path, Some(&base)).unwrap();
+        assert_eq!((gathered.commits.len(), gathered.commits[0].subject.as_str()), (1, "mine"));
         assert_eq!(evidence(&prepared.path, None).unwrap().commits.len(), 2);
     }
 
@@ -301,8 +305,8 @@ mod tests {
         let base = prepared.branch.unwrap().head_commit;
         fs::write(prepared.path.join("a"), "1\n").unwrap();
         fixture.commit(&prepared.path, "mine");
-        let told = evidence(&prepared.path, Some(&base)).unwrap();
-        assert_eq!((told.commits.len(), told.commits[0].subject.as_str()), (1, "mine"));
+        let gathered = evidence(&prepared.path, Some(&base)).unwrap();
+        assert_eq!((gathered.commits.len(), gathered.commits[0].subject.as_str()), (1, "mine"));
         assert_eq!(evidence(&fixture.root, Some(&base)).unwrap().commits, []);
     }
 }

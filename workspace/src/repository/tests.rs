@@ -1,4 +1,4 @@
-//! Whole repositories: examined, cloned, made and read, on real ones.
+//! Tests on real repositories, which are examined, cloned, made and read.
 
 use std::os::unix::fs::MetadataExt as _;
 
@@ -15,7 +15,7 @@ fn a_clone_shares_no_file_and_no_remote_with_its_source() {
     let fixture = Fixture::new();
     let dir = tempfile::tempdir().unwrap();
     let to = dir.path().join("clone");
-    let before = standing(&fixture.root).unwrap();
+    let before = snapshot(&fixture.root).unwrap();
     let head = clone(&fixture.root, &to).unwrap();
     assert_eq!(head.commit, fixture.git(&["rev-parse", "HEAD"]));
     assert_eq!(head.files, 1);
@@ -26,7 +26,7 @@ fn a_clone_shares_no_file_and_no_remote_with_its_source() {
     let inside = format!(".git/objects/{dir}/{rest}");
     let inode = |root: &Path| std::fs::metadata(root.join(&inside)).unwrap().ino();
     assert_ne!(inode(&fixture.root), inode(&to));
-    assert_eq!(standing(&fixture.root).unwrap(), before);
+    assert_eq!(snapshot(&fixture.root).unwrap(), before);
 }
 
 #[test]
@@ -54,12 +54,12 @@ fn linked_detached_shallow_and_borrowing_repositories_are_cloned_whole() {
 #[test]
 fn any_change_shows_in_the_standing() {
     let fixture = Fixture::new();
-    let first = standing(&fixture.root).unwrap();
+    let first = snapshot(&fixture.root).unwrap();
     std::fs::write(fixture.root.join("new"), "").unwrap();
-    let second = standing(&fixture.root).unwrap();
+    let second = snapshot(&fixture.root).unwrap();
     assert_ne!(first, second);
     fixture.git(&["tag", "here"]);
-    assert_ne!(standing(&fixture.root).unwrap(), second);
+    assert_ne!(snapshot(&fixture.root).unwrap(), second);
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! Hides repositories that a worker made from git: those inside its worktree, the files that name them, and the repositories of
-//! submodules.
+//! Renames the repositories that a worker made, so that git does not use them: repositories inside its worktree, files
+//! that name repositories, and repositories of submodules.
 //!
-//! They are renamed and not removed, so that a person who has looked at one can rename it back.
+//! They are renamed and not removed, so that a person can inspect a repository and rename it back.
 //!
 //! See decision 0213.
 
@@ -20,14 +20,15 @@ use rustix::process::geteuid;
 use super::WorktreeError;
 use crate::open;
 
-/// The name by which git knows a repository in a directory.
+/// Name by which git recognizes a repository in a directory.
 const DOT_GIT: &CStr = c".git";
-/// Suffix of the name of a repository in which a worker could have written anything.
+/// Suffix of the new name of a repository, whose content a worker has determined.
 const SUFFIX: &str = ".untrusted";
-/// The bytes of the longest path that git, or a shell that is to start it, can name (`PATH_MAX` of limits.h).
+/// Limit on a path that git, or a shell that starts git, can use, in bytes (`PATH_MAX` of limits.h).
 const LONGEST: usize = 4096;
 
-/// Renames the entry `name` of the directory `path`, if it exists. Returns its former path.
+/// Renames the entry `name` of the directory `path`. Returns its former path, or none if the directory or the entry
+/// does not exist.
 pub(crate) fn put(path: &Path, name: &CStr) -> Result<Option<PathBuf>, WorktreeError> {
     match open::directory(path) {
         Ok(opened) => renamed(&opened.fd, path, name),
@@ -36,11 +37,12 @@ pub(crate) fn put(path: &Path, name: &CStr) -> Result<Option<PathBuf>, WorktreeE
     }
 }
 
-/// Renames each `.git` beneath the top of a working tree, be it a directory, a file or a link. Returns their former
-/// paths.
+/// Renames each `.git` beneath the top directory of a working tree, whether it is a directory, a file or a symbolic
+/// link. Returns their former paths.
 ///
-/// The index does not matter, because the next `git reset` may change it. The search never leaves the tree, and skips
-/// paths that are too long for git. Directories that the worker closed are opened.
+/// Entries of the index are renamed as well, because the next `git reset` may change the index. The search does not
+/// follow symbolic links, and skips paths that are too long for git. Directories that the worker closed are made
+/// accessible.
 pub(crate) fn put_embedded(tree: &Path) -> Result<Vec<PathBuf>, WorktreeError> {
     let mut done = Vec::new();
     let mut next = vec![tree.to_owned()];
@@ -68,19 +70,21 @@ pub(crate) fn put_embedded(tree: &Path) -> Result<Vec<PathBuf>, WorktreeError> {
     Ok(done)
 }
 
-/// Gives the owner of a directory its permissions back. A directory of another user stays closed, because the worker
-/// did not make it.
+/// Adds the permissions `wanted` to an open directory, if they are missing. A directory of another user stays closed,
+/// because the worker did not make it.
 pub(crate) fn unlock(held: &OwnedFd, wanted: Mode) -> std::io::Result<()> {
     let stat = fstat(held)?;
     let mode = Mode::from_raw_mode(stat.st_mode);
     if mode.contains(wanted) || stat.st_uid != geteuid().as_raw() {
         return Ok(());
     }
-    // fchmod(2) refuses an `O_PATH` descriptor; the path in /proc names the held directory.
+    // fchmod(2) refuses an `O_PATH` descriptor. The path in /proc names the open directory itself, even if its name was
+    // taken by another file in the meantime.
     Ok(chmod(format!("/proc/self/fd/{}", held.as_raw_fd()), mode | wanted)?)
 }
 
-/// Opens a directory of the tree, unless it is gone or closed by another user than the worker.
+/// Opens a directory of the tree, as a path and for reading. Returns none if it was removed or replaced, or if a user
+/// other than the worker closed it.
 fn opened(path: &Path) -> Result<Option<(OwnedFd, OwnedFd)>, WorktreeError> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;

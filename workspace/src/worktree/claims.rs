@@ -1,4 +1,5 @@
-//! Branches that a worktree has checked out by its metadata. git refuses to check such a branch out anywhere else, so a run holds its own alone.
+//! Branches that count as checked out because of a worktree's metadata. Git refuses to check out such a branch anywhere
+//! else, so a run may keep only its own branch.
 //!
 //! See decision 0269.
 
@@ -8,19 +9,19 @@ use super::WorktreeError;
 use crate::git::Source;
 use crate::links::{self, Links};
 
-/// Files with the branch of a rebase.
+/// Files with the branch that is being rebased.
 const REBASED: [&str; 2] = ["rebase-merge/head-name", "rebase-apply/head-name"];
 /// File with the branches that a rebase moves at its end.
 const MOVED: &str = "rebase-merge/update-refs";
-/// File with the branch on which a search for a commit began.
+/// File with the branch on which a `git bisect` began.
 const SEARCHED: &str = "BISECT_START";
-/// Reference in place of an unreadable one.
+/// Text in place of an unreadable reference. It differs from every branch, so such a file is replaced.
 const UNREADABLE: &str = "refs/";
-/// Text that git writes in place of a branch.
+/// Text that git writes in place of a branch for a rebase without a branch.
 const NO_BRANCH: &str = "detached HEAD\n";
 
-/// Gives up each branch except `branch` that the metadata claims after a run, and did not claim before it: `HEAD` is
-/// detached at its commit.
+/// Releases each branch except `branch` that the metadata claims after a run and did not claim before it. A `HEAD` on
+/// such a branch is detached at its commit, or attached to `branch` if it has no commit.
 pub(super) fn give_up(
     source: &Source,
     written: &Links,
@@ -32,7 +33,7 @@ pub(super) fn give_up(
     let text = |of: &Links, name: &str| {
         let path = of.metadata.join(name);
         path.symlink_metadata().ok()?;
-        // Git accepts bytes that are no text, and any number of line feeds after a name.
+        // Git accepts bytes that are not UTF-8 text, and any number of line feeds after a name.
         Some(links::read_whole(&path).map_or_else(|| UNREADABLE.to_owned(), |text| text.trim().to_owned()))
     };
     let read = |name: &str| text(written, name).filter(|now| text(before, name).as_ref() != Some(now));

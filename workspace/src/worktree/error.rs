@@ -120,6 +120,11 @@ pub enum WorktreeError {
     /// The state of the worktree could not be read.
     #[error("read the state of {path}")]
     Inspect { path: PathBuf, source: git2::Error },
+    /// The owner of the repository took the worktree away during a run.
+    #[error(
+        "the worktree {path} was removed or moved during the run: its commits are on {branch}, and nothing else is kept"
+    )]
+    Gone { path: PathBuf, branch: String },
     /// There is no worktree.
     #[error("no worktree at {path}")]
     Missing { path: PathBuf },
@@ -166,10 +171,9 @@ impl WorktreeError {
                 "merge it (`git merge {branch}`), or keep it under another name (`git branch <name> {branch}`)"
             )),
             Self::Locked { path } => Some(format!("`git worktree unlock {}`", path.display())),
-            Self::Incomplete { .. } => Some(
-                "what could be read of it is in the repository's objects: see `git fsck --lost-found`"
-                    .to_owned(),
-            ),
+            Self::Incomplete { .. } => {
+                Some("its complete objects are in the repository: see `git fsck --lost-found`".to_owned())
+            }
             Self::Planted { .. } => {
                 Some("nothing to do: it was removed, and the branch is unchanged".to_owned())
             }
@@ -196,6 +200,7 @@ impl WorktreeError {
             | Self::CheckOut { .. }
             | Self::Index { .. }
             | Self::Inspect { .. }
+            | Self::Gone { .. }
             | Self::Missing { .. } => None,
         }
     }
@@ -208,7 +213,7 @@ impl WorktreeError {
             Self::Clear(source) => source.code(),
             Self::NameTaken { .. } => Code::WorktreeNameTaken,
             Self::Untied { .. } | Self::Withheld { .. } => Code::WorktreeUntied,
-            Self::Missing { .. } => Code::WorkspaceMissing,
+            Self::Gone { .. } | Self::Missing { .. } => Code::WorkspaceMissing,
             Self::Dirty { .. } => Code::WorktreeDirty,
             Self::Unmerged { .. } => Code::WorktreeUnmerged,
             Self::Locked { .. } => Code::WorktreeLocked,

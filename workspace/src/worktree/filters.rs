@@ -39,20 +39,20 @@ impl Filtered {
     /// Finds the files in the index of a working tree.
     pub(super) fn find(git: &Repository) -> Result<Self, git2::Error> {
         let index = git.index()?;
-        let mut found = Self::default();
+        let mut filters = Self::default();
         if !names_an_attribute(git, &index) {
-            return Ok(found);
+            return Ok(filters);
         }
         for entry in index.iter().take(MOST) {
             let path = Path::new(OsStr::from_bytes(&entry.path));
             for name in ATTRIBUTES {
                 let attribute = git.get_attr(path, name, AttrCheckFlags::INDEX_ONLY);
                 if let Ok(AttrValue::String(value)) = attribute.map(AttrValue::from_string) {
-                    found.0.entry((name, value.to_owned())).or_default().push(path.to_owned());
+                    filters.0.entry((name, value.to_owned())).or_default().push(path.to_owned());
                 }
             }
         }
-        Ok(found)
+        Ok(filters)
     }
 
     pub(super) fn has_lfs(&self) -> bool {
@@ -102,7 +102,7 @@ impl Filtered {
 
     /// Returns a sentence about the files of each filter, for the worker and for people.
     pub(super) fn notes(&self) -> Vec<String> {
-        let told = |((name, value), paths): (&(&str, String), &Vec<PathBuf>)| {
+        let described = |((name, value), paths): (&(&str, String), &Vec<PathBuf>)| {
             let first = paths.first().map(|path| plain(&path.display().to_string())).unwrap_or_default();
             let (files, is, has) = match paths.len() {
                 1 => (format!("The file `{first}`"), "is a pointer", "has"),
@@ -120,7 +120,7 @@ impl Filtered {
                 plain(value)
             )
         };
-        self.0.iter().map(told).collect()
+        self.0.iter().map(described).collect()
     }
 }
 

@@ -59,14 +59,14 @@ pub(super) fn settle(path: &Path, source: &Source, branch: &str) -> std::io::Res
 fn blobs(source: &Source, branch: &str) -> Option<HashSet<Oid>> {
     let git = source.git();
     let tree = git.find_commit(source.tip(branch).ok()??).ok()?.tree().ok()?;
-    let mut found = HashSet::new();
+    let mut names = HashSet::new();
     let walked = tree.walk(TreeWalkMode::PreOrder, |_, entry| {
         if entry.kind() == Some(ObjectType::Blob) {
-            found.insert(entry.id());
+            names.insert(entry.id());
         }
         TreeWalkResult::Ok
     });
-    walked.ok().map(|()| found)
+    walked.ok().map(|()| names)
 }
 
 fn is(odb: &Odb<'_>, id: Oid, kind: ObjectType) -> bool {
@@ -120,7 +120,7 @@ fn starts(bytes: &[u8]) -> Option<Vec<usize>> {
 
 /// Returns the trees of the cached tree extension.
 fn trees(mut content: &[u8]) -> Option<Vec<Oid>> {
-    let mut found = Vec::new();
+    let mut ids = Vec::new();
     while !content.is_empty() {
         let (_, rest) = until(content, 0)?;
         let (entries, rest) = until(rest, b' ')?;
@@ -129,16 +129,16 @@ fn trees(mut content: &[u8]) -> Option<Vec<Oid>> {
         // A tree with -1 entries is not written.
         if !entries.starts_with(b"-") {
             let (id, rest) = content.split_at_checked(NAME)?;
-            found.push(Oid::from_bytes(id).ok()?);
+            ids.push(Oid::from_bytes(id).ok()?);
             content = rest;
         }
     }
-    Some(found)
+    Some(ids)
 }
 
 /// Returns the files of resolved conflicts.
 fn resolved(mut content: &[u8]) -> Option<Vec<Oid>> {
-    let mut found = Vec::new();
+    let mut ids = Vec::new();
     while !content.is_empty() {
         let (_, mut rest) = until(content, 0)?;
         let mut stages = 0;
@@ -149,12 +149,12 @@ fn resolved(mut content: &[u8]) -> Option<Vec<Oid>> {
         }
         for _ in 0..stages {
             let (id, after) = rest.split_at_checked(NAME)?;
-            found.push(Oid::from_bytes(id).ok()?);
+            ids.push(Oid::from_bytes(id).ok()?);
             rest = after;
         }
         content = rest;
     }
-    Some(found)
+    Some(ids)
 }
 
 /// Returns true if each block of a table begins at an entry, and the blocks have all entries.

@@ -18,9 +18,9 @@ use super::private::{Private, STORE};
 impl Private<'_> {
     /// Takes over each object whose content has the digest in its name. All other files are left behind.
     pub(super) fn keep_large(&self) -> Result<(), WorktreeError> {
-        let own = self.dir().join(STORE).join("objects");
+        let store_dir = self.dir().join(STORE).join("objects");
         let shared = self.links.common.join(STORE).join("objects");
-        for path in stored(&own) {
+        for path in stored(&store_dir) {
             let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
             let Some(place) = place_of(name).map(|dir| shared.join(dir)) else { continue };
             let target = place.join(name);

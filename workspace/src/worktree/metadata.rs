@@ -55,15 +55,16 @@ impl Private<'_> {
 
     /// Copies the metadata for the run.
     pub(crate) fn provide_metadata(&self) -> Result<(), WorktreeError> {
-        let own = self.metadata();
-        let failed = |source| WorktreeError::Private { path: own.clone(), source };
-        copy(&self.links.metadata, &own, DEPTH).map_err(failed)?;
+        let metadata_dir = self.metadata();
+        let failed = |source| WorktreeError::Private { path: metadata_dir.clone(), source };
+        copy(&self.links.metadata, &metadata_dir, DEPTH).map_err(failed)?;
         if self.has_modules() {
             // The view shows the repository's own directory in its place.
-            fs::create_dir(own.join(MODULES)).map_err(failed)?;
+            fs::create_dir(metadata_dir.join(MODULES)).map_err(failed)?;
         }
-        let inode = inode(&own).unwrap_or_default();
-        fs::write(self.copied(), format!("{inode} {}\n", digest(&own).map_err(failed)?)).map_err(failed)
+        let inode = inode(&metadata_dir).unwrap_or_default();
+        fs::write(self.copied(), format!("{inode} {}\n", digest(&metadata_dir).map_err(failed)?))
+            .map_err(failed)
     }
 
     /// Returns true if submodules of the worktree have repositories. A run gets no copy of them.
@@ -82,8 +83,10 @@ impl Private<'_> {
         let Some((given, content)) = record.split_once(' ') else { return false };
         // The copy is in its place already: an earlier try was interrupted after that step.
         let is_taken = inode(&self.links.metadata).is_some_and(|found| found.to_string() == given);
-        let own = self.metadata();
-        !is_taken && own.is_dir() && !digest(&own).is_ok_and(|now| now.to_string() == content)
+        let metadata_dir = self.metadata();
+        !is_taken
+            && metadata_dir.is_dir()
+            && !digest(&metadata_dir).is_ok_and(|now| now.to_string() == content)
     }
 
     /// Removes entries from the copy that git would wait for, or write through.
@@ -108,6 +111,9 @@ impl Private<'_> {
         }
         gone.extend(forget_missing(source, &written, &self.branch, Some(objects))?);
         if written.metadata != self.links.metadata {
+            // Other members of the group read the metadata of all worktrees when they pack or check the repository.
+            let failed = |source| WorktreeError::Private { path: written.metadata.clone(), source };
+            source.share(&written.metadata).map_err(failed)?;
             self.exchange(&written.metadata)?;
         }
         // The files have other paths since the exchange.

@@ -78,7 +78,7 @@ fn the_repository_is_whole_while_a_run_commits_with_a_detached_head_and_has_all_
     assert!(!bench.own.exists());
     let again = bench.worktree.prepare(&Base::Head, None).unwrap();
     assert_eq!(bench.git(&["rev-parse", "HEAD"]), commit, "the next run has it too");
-    assert_eq!(again.made, crate::Made::Reused);
+    assert_eq!(again.made, crate::Preparation::Reused);
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub(crate) struct Fault {
     pub(crate) why: &'static str,
 }
 
-/// The objects of a run. All except the broken ones are in the repository.
+/// The objects of a run. All complete ones are in the repository.
 pub(crate) struct Objects<'a> {
     own: Odb<'static>,
     shared: Odb<'a>,
@@ -43,38 +43,56 @@ pub(crate) struct Objects<'a> {
     broken: HashMap<Oid, &'static str>,
     /// Faults of the examined objects; none for a complete one.
     looked: HashMap<Oid, Option<Fault>>,
+    /// Complete objects of the run, each after the objects in it.
+    whole: Vec<Oid>,
 }
 
 impl<'a> Objects<'a> {
-    /// Copies the objects of a directory into the repository, except for the broken ones.
+    /// Copies the objects of a directory into the repository, except for broken and incomplete ones: the objects of the
+    /// repository count as complete in every later run.
     ///
     /// # Errors
     /// [`WorktreeError::Store`] where the repository cannot be written.
     pub(super) fn take(dir: &Path, source: &'a Source) -> Result<Self, WorktreeError> {
         let failed = |source| WorktreeError::Publish { path: dir.to_owned(), source };
         let not_stored = |error| WorktreeError::Store { path: source.common.join("objects"), source: error };
-        let own = Odb::new().map_err(failed)?;
-        own.add_disk_alternate(&dir.to_string_lossy()).map_err(failed)?;
+        let private_objects = Odb::new().map_err(failed)?;
+        private_objects.add_disk_alternate(&dir.to_string_lossy()).map_err(failed)?;
         let mut names = HashSet::new();
-        own.foreach(|name| {
-            names.insert(*name);
-            true
-        })
-        .map_err(failed)?;
+        private_objects
+            .foreach(|name| {
+                names.insert(*name);
+                true
+            })
+            .map_err(failed)?;
         let shared = source.git().odb().map_err(not_stored)?;
-        let (mut broken, mut kinds) =
-            (HashMap::new(), Kinds { own: &own, shared: &shared, found: HashMap::new() });
+        let (mut broken, mut naming) = (HashMap::new(), HashSet::new());
+        let mut kinds = Kinds { own: &private_objects, shared: &shared, found: HashMap::new() };
         for name in &names {
-            let Ok(object) = own.read(*name) else {
+            let Ok(object) = private_objects.read(*name) else {
                 broken.insert(*name, UNREADABLE);
                 continue;
             };
             match kinds.examine(object.kind(), object.data()) {
-                Ok(()) => drop(shared.write(object.kind(), object.data()).map_err(not_stored)?),
+                // A file names nothing, so nothing of it is missing.
+                Ok(()) if object.kind() == ObjectType::Blob => {
+                    shared.write(object.kind(), object.data()).map_err(not_stored)?;
+                }
+                Ok(()) => drop(naming.insert(*name)),
                 Err(why) => drop(broken.insert(*name, why)),
             }
         }
-        Ok(Self { own, shared, names, broken, looked: HashMap::new() })
+        let mut objects =
+            Self { own: private_objects, shared, names, broken, looked: HashMap::new(), whole: Vec::new() };
+        for name in &naming {
+            objects.fault(*name);
+        }
+        // An interruption leaves no object before those that it names.
+        for name in objects.whole.iter().filter(|name| naming.contains(name)) {
+            let object = objects.own.read(*name).map_err(failed)?;
+            objects.shared.write(object.kind(), object.data()).map_err(not_stored)?;
+        }
+        Ok(objects)
     }
 
     /// Returns the reason why an object, or an object that it names, is not complete in the repository; none if all
@@ -87,7 +105,9 @@ impl<'a> Objects<'a> {
             let Some(next) = left.pop() else {
                 let at = *at;
                 way.pop();
-                self.looked.insert(at, None);
+                if self.looked.insert(at, None).is_none() && self.names.contains(&at) {
+                    self.whole.push(at);
+                }
                 continue;
             };
             let found = match self.looked.get(&next) {
@@ -140,11 +160,11 @@ impl Kinds<'_> {
     /// Refuses an object at which git fails.
     fn examine(&mut self, kind: ObjectType, data: &[u8]) -> Result<(), &'static str> {
         let parts = parts(kind, data)?;
-        let is_right = parts.iter().all(|part| self.of(part.id).is_none_or(|kind| kind == part.kind));
+        let is_right = parts.iter().all(|part| self.kind_of(part.id).is_none_or(|kind| kind == part.kind));
         if is_right { Ok(()) } else { Err(MISNAMED) }
     }
 
-    fn of(&mut self, id: Oid) -> Option<ObjectType> {
+    fn kind_of(&mut self, id: Oid) -> Option<ObjectType> {
         let (own, shared) = (self.own, self.shared);
         let header = || own.read_header(id).or_else(|_| shared.read_header(id));
         *self.found.entry(id).or_insert_with(|| header().ok().map(|(_, kind)| kind))

@@ -29,7 +29,7 @@ pub(crate) struct Published {
 }
 
 /// The end of a private part of which the objects are in the repository.
-struct Taken {
+struct TakenOver {
     /// Result for the branch, with the reason why not all tags and stashes are kept.
     references: Result<Option<WorktreeError>, WorktreeError>,
     gone: Vec<PathBuf>,
@@ -43,15 +43,33 @@ impl Private<'_> {
     /// The branch could not be moved, or nothing could be taken over.
     pub(crate) fn publish(&self, source: &Source) -> Result<Published, WorktreeError> {
         let Some(given) = self.given() else { return Ok(Published::default()) };
-        let Taken { references, gone } = source.shared(|| self.take_over(source, given))?;
+        let TakenOver { references, gone } = source.shared(|| self.take_over(source, given))?;
         // The objects that cannot be taken over now will not be whole later either: the next run begins from the repository.
         self.discard()?;
         references.map(|not_kept| Published { gone, not_kept })
     }
 
+    /// Takes over the objects and references alone, and removes the private part: the metadata is of no use without the
+    /// worktree. Returns the reason why not all tags and stashes are kept.
+    pub(crate) fn publish_commits(&self, source: &Source) -> Result<Option<WorktreeError>, WorktreeError> {
+        let Some(given) = self.given() else { return Ok(None) };
+        let references = source.shared(|| {
+            let mut objects = self.take_objects(source)?;
+            Ok(self.take_references(source, given, &mut objects))
+        });
+        match references {
+            // A later try may find the space.
+            Err(error @ WorktreeError::Store { .. }) => Err(error),
+            references => {
+                self.discard()?;
+                references?
+            }
+        }
+    }
+
     /// Takes over the objects, then the references and the metadata: each step names only objects that the steps before it have
     /// put into the repository. Returns the result for the references, and the removed files of the metadata.
-    fn take_over(&self, source: &Source, given: Oid) -> Result<Taken, WorktreeError> {
+    fn take_over(&self, source: &Source, given: Oid) -> Result<TakenOver, WorktreeError> {
         let (references, gone) = match self.take_objects(source) {
             Ok(mut objects) => {
                 let references = self.take_references(source, given, &mut objects);
@@ -63,7 +81,7 @@ impl Private<'_> {
             Err(error) => (Err(error), forget_missing(source, self.links, &self.branch, None)),
         };
         // The commits of a detached HEAD are named by the metadata alone.
-        Ok(Taken { references, gone: gone? })
+        Ok(TakenOver { references, gone: gone? })
     }
 
     pub(super) fn take_objects<'s>(&self, source: &'s Source) -> Result<Objects<'s>, WorktreeError> {
@@ -83,12 +101,12 @@ impl Private<'_> {
         objects: &mut Objects<'_>,
     ) -> Result<Option<WorktreeError>, WorktreeError> {
         self.detach_from_foreign_branch(source)?;
-        let kept = self.keep(source, objects);
+        let publication = self.keep(source, objects);
         if let Some(tip) = self.tip().filter(|tip| *tip != given) {
             self.refuse_incomplete(source, tip, objects)?;
             self.move_branch(source, given, tip)?;
         }
-        Ok(kept.err())
+        Ok(publication.err())
     }
 
     /// Copies the objects that the worker made.
@@ -105,7 +123,7 @@ impl Private<'_> {
     }
 
     /// Returns the commit on which the worker left its branch; none if there is no whole private part.
-    pub(crate) fn left(&self) -> Option<Oid> {
+    pub(crate) fn removed_tip(&self) -> Option<Oid> {
         let given = self.given()?;
         Some(self.tip().unwrap_or(given))
     }

@@ -16,10 +16,10 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        Self::of(Fixture::new())
+        Self::from_fixture(Fixture::new())
     }
 
-    fn of(fixture: Fixture) -> Self {
+    fn from_fixture(fixture: Fixture) -> Self {
         let worktree = fixture.worktree("t_1");
         let path = worktree.prepare(&Base::Head, None).unwrap().path;
         let own = fixture.root.join(".git/supervisor/t_1");
@@ -88,8 +88,11 @@ fn objects_and_branch_are_taken_over_and_nothing_private_is_left() {
 fn what_comes_into_a_repository_that_a_group_shares_is_the_groups() {
     let fixture = Fixture::new();
     fixture.git(&["config", "core.sharedRepository", "group"]);
-    let bench = Bench::of(fixture);
+    let bench = Bench::from_fixture(fixture);
     let commit = bench.commit();
+    // As the run's own umask has it.
+    let closed = std::process::Command::new("chmod").args(["-R", "go="]).arg(&bench.metadata).status();
+    assert!(closed.unwrap().success());
     bench.worktree.seal().unwrap();
     let mode = |path: &str| {
         use std::os::unix::fs::PermissionsExt as _;
@@ -97,8 +100,11 @@ fn what_comes_into_a_repository_that_a_group_shares_is_the_groups() {
         format!("{:o}", meta.permissions().mode() & 0o777)
     };
     let object = format!("objects/{}", &commit[..2]);
-    for path in [object.as_str(), "refs/heads/task", "logs/refs/heads/task", "worktrees", "worktrees/t_1"] {
+    for path in [object.as_str(), "refs/heads/task", "logs/refs/heads/task", "worktrees"] {
         assert_eq!(mode(path), "775", "{path}");
+    }
+    for (path, expected) in [("", "770"), ("/index", "660"), ("/HEAD", "660")] {
+        assert_eq!(mode(&format!("worktrees/t_1{path}")), expected, "{path}");
     }
     assert_eq!(mode("refs/heads/task/t_1"), "664");
     assert_eq!(mode("../.worktrees/t_1/README"), "644");
@@ -108,7 +114,7 @@ fn what_comes_into_a_repository_that_a_group_shares_is_the_groups() {
 fn objects_of_git_lfs_are_taken_over_if_they_are_what_their_names_say() {
     let fixture = Fixture::new();
     fixture.git(&["config", "filter.lfs.clean", "git-lfs clean -- %f"]);
-    let bench = Bench::of(fixture);
+    let bench = Bench::from_fixture(fixture);
     let name = hex::encode(<sha2::Sha256 as sha2::Digest>::digest("large"));
     let place = |name: &str| format!("lfs/objects/{}/{}/{name}", &name[..2], &name[2..4]);
     let other = name.chars().rev().collect::<String>();
@@ -122,6 +128,44 @@ fn objects_of_git_lfs_are_taken_over_if_they_are_what_their_names_say() {
     let shared = bench.fixture.root.join(".git");
     assert_eq!(fs_err::read_to_string(shared.join(place(&name))).unwrap(), "large");
     assert!(!shared.join(place(&other)).exists() && !shared.join("lfs/tmp/1").exists());
+}
+
+#[test]
+fn a_commit_of_a_run_of_which_something_is_missing_is_in_no_later_run_either() {
+    let bench = Bench::new();
+    let commit = bench.commit();
+    let tree = bench.git(&["rev-parse", &format!("{commit}^{{tree}}")]);
+    let next = bench.git(&["commit-tree", "-p", &commit, "-m", "next", &tree]);
+    // Left beside the branch, on which nothing is missing.
+    bench.point(&bench.git(&["rev-parse", "main"]));
+    fs_err::remove_file(bench.object(&tree)).unwrap();
+    bench.worktree.seal().unwrap();
+    for missing in [&commit, &next, &tree] {
+        assert!(!bench.fixture.has_object(missing), "{missing}");
+    }
+    bench.worktree.prepare(&Base::Head, None).unwrap();
+    bench.point(&next);
+    assert!(matches!(bench.worktree.seal(), Err(WorktreeError::Incomplete { .. })));
+    bench.fixture.git(&["fsck", "--full", "--strict"]);
+    bench.fixture.git(&["gc", "-q", "--prune=now"]);
+}
+
+#[test]
+fn the_commits_of_a_run_are_on_its_branch_also_if_its_worktree_was_removed_or_moved() {
+    for words in [&["remove", "--force"][..], &["move"]] {
+        let bench = Bench::new();
+        let commit = bench.commit();
+        let elsewhere = bench.fixture.root.join("elsewhere");
+        let (tree, elsewhere) = (bench.path.to_str().unwrap(), elsewhere.to_str().unwrap());
+        let to = (words.len() == 1).then_some(elsewhere);
+        bench.fixture.git(&[&["worktree"], words, &[tree], to.as_slice()].concat());
+        let sealed = bench.worktree.seal().unwrap();
+        assert_eq!((bench.tip(), sealed.tip), (commit.clone(), Some(commit)));
+        assert!(sealed.not_kept.unwrap().contains("was removed or moved"));
+        assert!(!bench.own.exists());
+        bench.fixture.git(&["fsck", "--full"]);
+        bench.fixture.git(&["gc", "-q", "--prune=now"]);
+    }
 }
 
 #[test]
@@ -349,8 +393,12 @@ fn an_index_that_cannot_be_read_is_removed_and_made_again() {
     let commit = bench.commit();
     assert_eq!(bench.worktree.seal().unwrap().set_aside, std::slice::from_ref(&index));
     assert_eq!(bench.tip(), commit);
+    assert_eq!(bench.fixture.git_in(&bench.path, &["status", "--porcelain"]), "");
     bench.worktree.prepare(&Base::Head, None).unwrap();
-    assert!(index.exists());
+    fs_err::remove_file(bench.metadata.join("index")).unwrap();
+    fs_err::write(bench.path.join("README"), "second").unwrap();
+    assert_eq!(bench.worktree.seal().unwrap().set_aside, Vec::<PathBuf>::new());
+    assert_eq!(bench.fixture.git_in(&bench.path, &["status", "--porcelain"]), "M README");
 }
 
 #[test]

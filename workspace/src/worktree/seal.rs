@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::metadata::forget_missing;
 use super::publish::Published;
-use super::{Worktree, WorktreeError, aside};
+use super::{Worktree, WorktreeError, aside, provide_index};
 use crate::git::Source;
 use crate::irregular;
 use crate::links::Links;
@@ -29,7 +29,6 @@ pub struct Sealed {
     #[serde(default)]
     pub more: usize,
     /// Commit of the branch as the run left it, in hex; none if the worktree was sealed before.
-    #[serde(default)]
     pub tip: Option<String>,
     /// Reason why not all tags and stashes of the run are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,7 +50,7 @@ impl Worktree {
         let links = self.links(&source, &self.directory());
         match open::directory(&links.tree) {
             Ok(_) => {}
-            Err(OpenError::Missing { .. }) => return Ok(Sealed::default()),
+            Err(OpenError::Missing { .. }) => return self.seal_gone(&source, &links),
             Err(error) => return Err(WorktreeError::OpenTree(error)),
         }
         let mut set_aside = self.close(&links).map_err(|source| WorktreeError::Withheld {
@@ -61,18 +60,32 @@ impl Worktree {
         })?;
         source.shared(|| self.tie(&links))?;
         let private = self.private(&links);
-        let tip = private.left().map(|tip| tip.to_string());
+        let tip = private.removed_tip().map(|tip| tip.to_string());
         let Published { gone, not_kept } = if private.given().is_some() {
             private.publish(&source)?
         } else {
             let gone = forget_missing(&source, &links, &self.branch(), None)?;
             Published { gone, ..Published::default() }
         };
+        if !links.has_index() {
+            // The next `git commit` there would delete all files. A HEAD without a commit leaves nothing to make it of.
+            source.shared(|| provide_index(&links)).unwrap_or_default();
+        }
         set_aside.extend(gone);
         let more = set_aside.len().saturating_sub(NAMED);
         set_aside.truncate(NAMED);
         let not_kept = not_kept.map(|error| error.to_string());
         Ok(Sealed { set_aside, more, tip, not_kept })
+    }
+
+    /// Takes over the commits of a run whose worktree the owner of the repository has removed or moved.
+    fn seal_gone(&self, source: &Source, links: &Links) -> Result<Sealed, WorktreeError> {
+        let private = self.private(links);
+        let Some(tip) = private.removed_tip() else { return Ok(Sealed::default()) };
+        let not_kept = private
+            .publish_commits(source)?
+            .unwrap_or_else(|| WorktreeError::Gone { path: links.tree.clone(), branch: self.branch() });
+        Ok(Sealed { tip: Some(tip.to_string()), not_kept: Some(not_kept.to_string()), ..Sealed::default() })
     }
 
     /// Leaves nothing that git follows and the worker wrote.

@@ -24,7 +24,7 @@ fn a_worktree_is_made_on_a_branch_of_its_own_from_head() {
     let fixture = Fixture::new();
     let prepared = prepare(&fixture.worktree("t_1"));
     let head = fixture.git(&["rev-parse", "HEAD"]);
-    assert_eq!((prepared.made, prepared.kind), (Made::Created, Kind::Worktree));
+    assert_eq!((prepared.made, prepared.kind), (Preparation::Created, Kind::Worktree));
     assert_eq!(prepared.path, fixture.root.join(".worktrees/t_1"));
     let expected = Branch { name: "task/t_1".to_owned(), base_commit: head.clone(), head_commit: head };
     assert_eq!(prepared.branch, Some(expected));
@@ -75,7 +75,7 @@ fn a_retry_finds_uncommitted_and_committed_work_untouched() {
     fs_err::write(first.path.join("draft"), "unsaved").unwrap();
     fixture.git_in(&first.path, &["add", "README"]);
     let second = prepare(&worktree);
-    assert_eq!((second.made, second.place), (Made::Reused, first.place));
+    assert_eq!((second.made, second.place), (Preparation::Reused, first.place));
     assert_eq!(fixture.git_in(&second.path, &["status", "--porcelain"]), "M  README\n?? draft");
     let (before, after) = (first.branch.unwrap(), second.branch.unwrap());
     assert_eq!(after.base_commit, before.base_commit);
@@ -124,7 +124,7 @@ fn every_half_made_state_is_repaired() {
         let path = prepare(&worktree).path;
         spoil(&fixture, &path, &fixture.root.join(".git/worktrees/t_1"));
         let again = worktree.prepare(&Base::Head, None).unwrap_or_else(|error| panic!("{state}: {error:?}"));
-        let expected = if state == "only the branch" { Made::Created } else { Made::Repaired };
+        let expected = if state == "only the branch" { Preparation::Created } else { Preparation::Repaired };
         assert_eq!(again.made, expected, "{state}");
         assert_sound(&fixture, &again);
     }
@@ -156,10 +156,10 @@ fn broken_ties_are_mended_and_the_work_in_the_tree_stays() {
         fs_err::write(path.join("README"), "changed").unwrap();
         spoil(&path, &fixture.root.join(".git/worktrees/t_1"));
         let again = worktree.prepare(&Base::Head, None).unwrap_or_else(|error| panic!("{state}: {error:?}"));
-        assert_eq!(again.made, Made::Repaired, "{state}");
+        assert_eq!(again.made, Preparation::Repaired, "{state}");
         assert_eq!(fixture.git_in(&path, &["status", "--porcelain"]), "M README", "{state}");
         fixture.commit(&path, "goes on");
-        assert_eq!(worktree.prepare(&Base::Head, None).unwrap().made, Made::Reused, "{state}");
+        assert_eq!(worktree.prepare(&Base::Head, None).unwrap().made, Preparation::Reused, "{state}");
     }
 }
 
@@ -172,7 +172,7 @@ fn a_repository_that_moved_takes_its_worktrees_with_it() {
     let new = fixture.root.join("new");
     fs_err::rename(&old, &new).unwrap();
     let again = prepare(&Worktree::new(&new, Name::new("t_1").unwrap()));
-    assert_eq!(again.made, Made::Repaired);
+    assert_eq!(again.made, Preparation::Repaired);
     assert_eq!(fixture.git_in(&again.path, &["status", "--porcelain"]), "");
 }
 
@@ -390,40 +390,99 @@ fn a_linked_worktree_can_itself_be_the_repository() {
     assert_eq!(prepared.path, feature.join(".worktrees/t_1"));
     assert_eq!(prepared.branch.unwrap().base_commit, fixture.git(&["rev-parse", "feature"]));
     assert_eq!(fixture.git_in(&feature, &["status", "--porcelain"]), "");
-    assert_eq!(prepare(&worktree).made, Made::Reused);
+    assert_eq!(prepare(&worktree).made, Preparation::Reused);
+}
+
+/// Returns true in a process that may act as other users. libgit2 reads the user's configuration: the caller's home would
+/// be in the way, as it would be for a job process, so the test runs again in a process without one.
+fn is_without_home(test: &str) -> bool {
+    if Owner::current().uid != 0 {
+        skips::skip("needs root");
+        return false;
+    }
+    if std::env::var_os("HOME").is_some_and(|home| home == "/nonexistent") {
+        return true;
+    }
+    let status = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &format!("worktree::tests::{test}")])
+        .env("HOME", "/nonexistent")
+        .env_remove("XDG_CONFIG_HOME")
+        .status();
+    assert!(status.unwrap().success());
+    false
+}
+
+/// Acts as a user without groups.
+fn as_user<T: Send>(uid: u32, act: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        // The kernel keeps user ids by thread; this one ends as that user.
+        let user = scope.spawn(|| {
+            let (uid, gid) = (rustix::process::Uid::from_raw(uid), rustix::process::Gid::from_raw(uid));
+            rustix::thread::set_thread_groups(&[]).unwrap();
+            rustix::thread::set_thread_res_gid(gid, gid, gid).unwrap();
+            rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
+            act()
+        });
+        user.join().unwrap()
+    })
+}
+
+fn give(path: &Path, owner: &str) {
+    let status = std::process::Command::new("chown").args(["-R", owner]).arg(path).status().unwrap();
+    assert!(status.success());
 }
 
 #[test]
 fn a_repository_of_another_user_is_opened_only_as_that_user() {
-    if Owner::current().uid != 0 {
-        skips::skip("needs root");
-        return;
-    }
-    // libgit2 reads the user's configuration: the caller's home would be in the way, as it would be for a job process.
-    if std::env::var_os("HOME").is_none_or(|home| home != "/nonexistent") {
-        let status = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "worktree::tests::a_repository_of_another_user_is_opened_only_as_that_user"])
-            .env("HOME", "/nonexistent")
-            .env_remove("XDG_CONFIG_HOME")
-            .status();
-        assert!(status.unwrap().success());
+    if !is_without_home("a_repository_of_another_user_is_opened_only_as_that_user") {
         return;
     }
     let fixture = Fixture::new();
-    let status =
-        std::process::Command::new("chown").args(["-R", "60001:60001"]).arg(&fixture.root).status().unwrap();
-    assert!(status.success());
+    give(&fixture.root, "60001:60001");
     let worktree = fixture.worktree("t_1");
     let error = worktree.prepare(&Base::Head, None).unwrap_err();
     assert_eq!(error.code(), Code::RepositoryForeignOwner);
-    let prepared = thread::scope(|scope| {
-        // The kernel keeps user ids by thread; this one ends as the owner of the repository.
-        let owner = scope.spawn(|| {
-            let uid = rustix::process::Uid::from_raw(60_001);
-            rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
-            worktree.prepare(&Base::Head, None).unwrap()
+    let prepared = as_user(60_001, || worktree.prepare(&Base::Head, None).unwrap());
+    assert_eq!((prepared.made, prepared.owner.uid), (Preparation::Created, 60_001));
+}
+
+#[test]
+fn a_repository_that_a_group_shares_is_refused_with_the_part_that_is_closed() {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    if !is_without_home("a_repository_that_a_group_shares_is_refused_with_the_part_that_is_closed") {
+        return;
+    }
+    let fixture = Fixture::new();
+    fixture.git(&["config", "core.sharedRepository", "group"]);
+    let tree = fixture.git(&["rev-parse", "HEAD^{tree}"]);
+    give(&fixture.root, "60001:60003");
+    let git = fixture.root.join(".git");
+    let worktree = fixture.worktree("t_1");
+    let refused = |part: &str, mode: u32| {
+        let path = git.join(part);
+        let before = fs_err::metadata(&path).unwrap().permissions();
+        give(&path, "60002:60003");
+        fs_err::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        let (failure, usable) = as_user(60_001, || {
+            let failure = worktree.prepare(&Base::Head, None).unwrap_err();
+            let usable = crate::git::usable(&fixture.root);
+            let hint = failure.hint().unwrap_or_default();
+            (format!("{failure}; {hint}"), usable.map_err(|error| error.to_string()))
         });
-        owner.join().unwrap()
-    });
-    assert_eq!((prepared.made, prepared.owner.uid), (Made::Created, 60_001));
+        assert!(failure.contains(&format!("no right to {}", path.display())), "{failure}");
+        assert!(failure.contains("60002:60003 (uid:gid)"), "{failure}");
+        assert!(failure.contains("git clone"), "{failure}");
+        give(&path, "60001:60003");
+        fs_err::set_permissions(&path, before).unwrap();
+        usable
+    };
+    let fan = format!("objects/{}", &tree[..2]);
+    // Another member has made the directory of some objects. They can be read, and no other object can be added.
+    assert!(refused(&fan, 0o775).is_err());
+    assert!(refused("objects", 0o775).is_err());
+    assert!(refused("config", 0o660).is_err());
+    refused("refs/heads/main", 0o660).unwrap_or_default();
+    as_user(60_001, || worktree.prepare(&Base::Head, None).unwrap());
 }

@@ -15,16 +15,16 @@ fn chat(id: &TaskId) -> crate::SubscriptionKey {
 
 #[test]
 fn subscribed_tells_of_a_chat() {
-    let told =
+    let rendered =
         done("subscribed", |board, id| board.subscribe(&chat(id), Some("u"), None, &alice()).map(drop));
-    insta::assert_snapshot!(told, @r#"no run: {"chat_id":"42","platform":"telegram","thread_id":"7"}"#);
+    insta::assert_snapshot!(rendered, @r#"no run: {"chat_id":"42","platform":"telegram","thread_id":"7"}"#);
 }
 
 #[test]
 fn unsubscribed_tells_of_a_chat() {
-    let told = done("unsubscribed", |board, id| {
+    let rendered = done("unsubscribed", |board, id| {
         board.subscribe(&chat(id), None, None, &alice())?;
         board.unsubscribe(&chat(id), &alice()).map(drop)
     });
-    insta::assert_snapshot!(told, @r#"no run: {"chat_id":"42","platform":"telegram","thread_id":"7"}"#);
+    insta::assert_snapshot!(rendered, @r#"no run: {"chat_id":"42","platform":"telegram","thread_id":"7"}"#);
 }

@@ -1,6 +1,6 @@
 //! Events of checks.
 
-use super::{handoff, told, worker};
+use super::{handoff, rendered_events, worker};
 use crate::EndCause;
 use crate::testing::{Bench, checked};
 
@@ -14,7 +14,7 @@ fn checks(exit: i32, kind: &str) -> String {
     bench.finish(run, EndCause::Exited { code: 0 });
     let check = bench.start(&id);
     bench.finish(check, EndCause::Exited { code: exit });
-    told(&bench, kind)
+    rendered_events(&bench, kind)
 }
 
 #[test]

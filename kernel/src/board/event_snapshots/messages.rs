@@ -1,6 +1,6 @@
-//! Events of messages to the agents of runs.
+//! Payloads of the events about messages to the agents of runs and about their terminals.
 
-use super::told;
+use super::rendered_events;
 use crate::testing::{Bench, alice, start};
 use crate::{MessageNews, MessageState, RunId, Start};
 
@@ -29,7 +29,7 @@ fn became(state: MessageState, reason: Option<&str>) -> Bench {
 fn message_queued_tells_of_what_is_sent_to_an_agent() {
     let (bench, _) = sent();
     insta::assert_snapshot!(
-        told(&bench, "message_queued"),
+        rendered_events(&bench, "message_queued"),
         @r#"its run: {"by":"alice","comment":null,"len":20,"message":1,"text":"use the new endpoint"}"#
     );
 }
@@ -37,20 +37,20 @@ fn message_queued_tells_of_what_is_sent_to_an_agent() {
 #[test]
 fn message_written_tells_of_one_in_the_input_of_its_agent() {
     let bench = became(MessageState::Written, None);
-    insta::assert_snapshot!(told(&bench, "message_written"), @r#"its run: {"message":1}"#);
+    insta::assert_snapshot!(rendered_events(&bench, "message_written"), @r#"its run: {"message":1}"#);
 }
 
 #[test]
 fn message_delivered_tells_of_one_that_its_agent_has_confirmed() {
     let bench = became(MessageState::Delivered, None);
-    insta::assert_snapshot!(told(&bench, "message_delivered"), @r#"its run: {"message":1}"#);
+    insta::assert_snapshot!(rendered_events(&bench, "message_delivered"), @r#"its run: {"message":1}"#);
 }
 
 #[test]
 fn message_not_delivered_tells_of_one_that_came_too_late() {
     let bench = became(MessageState::NotDelivered, Some("the run ended"));
     insta::assert_snapshot!(
-        told(&bench, "message_not_delivered"),
+        rendered_events(&bench, "message_not_delivered"),
         @r#"its run: {"message":1,"reason":"the run ended"}"#
     );
 }
@@ -73,7 +73,7 @@ fn terminal_taken_tells_of_who_begins_to_type_at_a_run() {
     let bench = typed(|board, id| {
         board.begin_typing(id, &alice()).unwrap();
     });
-    insta::assert_snapshot!(told(&bench, "terminal_taken"), @r#"its run: {"by":"alice"}"#);
+    insta::assert_snapshot!(rendered_events(&bench, "terminal_taken"), @r#"its run: {"by":"alice"}"#);
 }
 
 #[test]
@@ -82,5 +82,5 @@ fn terminal_typed_tells_of_how_much_was_typed_and_not_of_what() {
         let run = board.run_to_type_at(id, &alice()).unwrap().id;
         board.record_typed(run, 12, &alice()).unwrap();
     });
-    insta::assert_snapshot!(told(&bench, "terminal_typed"), @r#"its run: {"by":"alice","bytes":12}"#);
+    insta::assert_snapshot!(rendered_events(&bench, "terminal_typed"), @r#"its run: {"by":"alice","bytes":12}"#);
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::told;
+use super::rendered_events;
 use crate::testing::{Bench, titled};
 use crate::{ScheduleSpec, TemplateTask, Timing};
 
@@ -19,7 +19,7 @@ fn ticked_tells_of_a_tick_and_its_tasks() {
     bench.call(move |board| board.define_schedules(&defined, &BTreeSet::new())).unwrap();
     bench.clock.advance(Duration::from_hours(1));
     bench.wake();
-    insta::assert_snapshot!(told(&bench, "ticked"),
+    insta::assert_snapshot!(rendered_events(&bench, "ticked"),
         @r#"no run: {"missed":0,"more":false,"note":null,"outcome":"made","schedule":"hourly","tasks":["t_id"],"tick":"moment"}"#
     );
 }

@@ -1,4 +1,4 @@
-//! Events of tool calls from workers' scripts.
+//! Payload of the event about a tool call from a worker's script.
 
 use super::reported;
 use crate::testing::{Bench, alice};
@@ -17,9 +17,9 @@ fn call() -> ToolCall {
 
 #[test]
 fn tool_called_tells_of_a_call_and_never_of_its_arguments() {
-    let told = reported("tool_called", |board, id, bob| board.note_tool_call(id, &call(), bob));
+    let rendered = reported("tool_called", |board, id, bob| board.note_tool_call(id, &call(), bob));
     insta::assert_snapshot!(
-        told,
+        rendered,
         @r#"its run: {"duration_ms":12,"reply_bytes":340,"request_bytes":2,"result":"success","tool":"kanban_show"}"#
     );
 }

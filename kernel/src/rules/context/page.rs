@@ -23,7 +23,7 @@ pub(super) enum Rank {
 }
 
 impl Rank {
-    /// True if the parts of this rank form a series in time.
+    /// Returns true if the parts of this rank form a series in time.
     fn is_of_series(self) -> bool {
         match self {
             Rank::Latest | Rank::Comments | Rank::Attempts => true,
@@ -82,7 +82,7 @@ impl Page {
     /// Writes the parts that fit into `total` bytes. Within a rank, later parts go first. In a series, a part that does
     /// not fit excludes all parts before it, so that no series has a gap.
     pub(super) fn finish(mut self, total: usize) -> Context {
-        let mut room = total.saturating_sub(NOTICE);
+        let mut capacity = total.saturating_sub(NOTICE);
         let mut told = BTreeSet::new();
         let mut heads = BTreeSet::new();
         let mut full = BTreeSet::new();
@@ -92,11 +92,12 @@ impl Page {
         for at in order {
             let part = &self.parts[at];
             let head = if heads.contains(&part.section) { 0 } else { self.heads[part.section].len() };
-            if head + part.text.len() > room || (part.rank.is_of_series() && full.contains(&part.section)) {
+            if head + part.text.len() > capacity || (part.rank.is_of_series() && full.contains(&part.section))
+            {
                 full.insert(part.section);
                 continue;
             }
-            room -= head + part.text.len();
+            capacity -= head + part.text.len();
             heads.insert(part.section);
             told.insert(at);
         }
@@ -139,8 +140,8 @@ fn group_name(gap: &[&Passage]) -> String {
     }
 }
 
-/// Returns the list of omitted parts, in at most `room` bytes.
-fn notice(omitted: &[String], room: usize) -> String {
+/// Returns the list of omitted parts, in at most `capacity` bytes.
+fn notice(omitted: &[String], capacity: usize) -> String {
     if omitted.is_empty() {
         return String::new();
     }
@@ -149,13 +150,13 @@ fn notice(omitted: &[String], room: usize) -> String {
         let more = format!("- and {} more\n", omitted.len() - at);
         let line = format!("- {line}\n");
         let is_last = at + 1 == omitted.len();
-        if text.len() + line.len() + if is_last { 0 } else { more.len() } > room {
+        if text.len() + line.len() + if is_last { 0 } else { more.len() } > capacity {
             text.push_str(&more);
             break;
         }
         text.push_str(&line);
     }
-    let end = text.floor_char_boundary(room);
+    let end = text.floor_char_boundary(capacity);
     text.truncate(end);
     text
 }
@@ -237,10 +238,10 @@ mod tests {
         let whole = format!("{head}- one\n- two\n- a longer line\n");
         let two = format!("{head}- one\n- two\n- and 1 more\n");
         let one = format!("{head}- one\n- and 2 more\n");
-        for (room, told) in
+        for (capacity, told) in
             [(whole.len(), &whole), (whole.len() - 1, &two), (two.len(), &two), (two.len() - 1, &one)]
         {
-            assert_eq!(notice(&lines, room), *told, "{room}");
+            assert_eq!(notice(&lines, capacity), *told, "{capacity}");
         }
         assert_eq!(notice(&[], 99), "");
     }

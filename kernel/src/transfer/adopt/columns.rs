@@ -1,6 +1,7 @@
-//! Treatment of each column of the other program's tables: imported, or left out for a reason.
+//! Treatment of each column in the tables of the other program (`hermes kanban`): its values are imported, or left out
+//! for a reason.
 //!
-//! A column or a table without an entry here is reported as unknown, so an import from a newer version of that
+//! A column or a table without an entry here is reported as unknown, so that an import from a newer version of the other
 //! program loses no data silently.
 
 use super::convert::{Notes, moment};
@@ -8,19 +9,19 @@ use crate::model::cell::Cell;
 use crate::transfer::cells::{key, number};
 use crate::transfer::peer::{PeerBoard, PeerRow};
 
-/// Treatment of a column's values.
+/// Treatment of the values of a column.
 #[derive(Clone, Copy)]
-enum Fate {
-    /// The values are imported into some column.
-    Taken,
+enum ColumnUse {
+    /// The values are imported.
+    Imported,
     /// The values are left out, for this reason.
-    Left(&'static str),
+    Omitted(&'static str),
 }
 
-const CLAIM: Fate = Fate::Left("a claim of the other program is not valid here");
-const PROCESS: Fate = Fate::Left("a process of the other program is not watched here");
+const CLAIM: ColumnUse = ColumnUse::Omitted("a claim of the other program is not valid here");
+const PROCESS: ColumnUse = ColumnUse::Omitted("a process of the other program is not watched here");
 
-/// Columns that are imported.
+/// Names of the imported columns, separated by spaces, for each table.
 const TAKEN: [(&str, &str); 7] = [
     (
         "tasks",
@@ -45,34 +46,35 @@ const TAKEN: [(&str, &str); 7] = [
 ];
 
 /// Returns the treatment of a column.
-fn fate(table: &str, column: &str) -> Fate {
+fn fate(table: &str, column: &str) -> ColumnUse {
     match (table, column) {
         ("tasks" | "task_runs", "claim_lock" | "claim_expires") => CLAIM,
         ("tasks" | "task_runs", "worker_pid") => PROCESS,
-        ("tasks", "current_run_id") => Fate::Left("no run goes on after an import"),
+        ("tasks", "current_run_id") => ColumnUse::Omitted("no run goes on after an import"),
         _ if TAKEN
             .iter()
             .any(|(name, taken)| *name == table && taken.split(' ').any(|one| one == column)) =>
         {
-            Fate::Taken
+            ColumnUse::Imported
         }
-        _ => Fate::Left("this program does not know the column"),
+        _ => ColumnUse::Omitted("this program does not know the column"),
     }
 }
 
-/// Reports every value that is not imported.
-pub(super) fn tell(peer: &PeerBoard, notes: &mut Notes) {
+/// Notes each value that is not imported, and each text that is changed on import because its bytes are not UTF-8.
+/// NULL is not noted.
+pub(super) fn add_notes(peer: &PeerBoard, notes: &mut Notes) {
     for table in &peer.unknown {
-        notes.left(&PeerRow::new(), &format!("table {table} is not known to this program"));
+        notes.omitted(&PeerRow::new(), &format!("table {table} is not known to this program"));
     }
     for (table, rows) in &peer.rows {
         for row in rows {
             for (column, value) in row.iter().filter(|(_, value)| **value != Cell::Null) {
-                if let Fate::Left(why) = fate(table, column) {
-                    notes.left(row, &format!("values of {table}.{column}: {why}"));
+                if let ColumnUse::Omitted(why) = fate(table, column) {
+                    notes.omitted(row, &format!("values of {table}.{column}: {why}"));
                 }
                 if let Some(why) = unfit(table, row, column) {
-                    notes.left(row, &format!("values of {table}.{column} are {why}"));
+                    notes.omitted(row, &format!("values of {table}.{column} are {why}"));
                 }
                 if matches!(value, Cell::Text(text) if text.contains(['\0', '\u{fffd}'])) {
                     notes.changed(
@@ -87,10 +89,10 @@ pub(super) fn tell(peer: &PeerBoard, notes: &mut Notes) {
     }
 }
 
-/// Returns a description of a value that is not imported because of its form.
+/// Returns the reason why a value is not imported as it is: its form does not fit the column.
 fn unfit(table: &str, row: &PeerRow, column: &str) -> Option<&'static str> {
     let is_time = matches!(column, "started_at" | "completed_at" | "ended_at" | "last_heartbeat_at");
-    // A `created_at` of another form is replaced, which its own note says.
+    // `created_at` is not among these columns: an unusable one is replaced, and the replacement has a note.
     if is_time && moment(row, column).is_none() {
         return Some("no times of the years 1970 to 9999");
     }

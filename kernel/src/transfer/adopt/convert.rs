@@ -33,7 +33,7 @@ impl Notes {
         note(&mut self.changed, row, what);
     }
 
-    pub(super) fn left(&mut self, row: &PeerRow, what: &str) {
+    pub(super) fn omitted(&mut self, row: &PeerRow, what: &str) {
         note(&mut self.left, row, what);
     }
 }
@@ -120,10 +120,10 @@ pub(super) fn words(row: &PeerRow, column: &str, notes: &mut Notes) -> Vec<Strin
 }
 
 /// Imported tasks, each with its tenant.
-pub(super) type Known = BTreeMap<TaskId, Option<Tenant>>;
+pub(super) type ImportedTasks = BTreeMap<TaskId, Option<Tenant>>;
 
 /// Returns the imported task that a row belongs to.
-pub(super) fn owner(row: &PeerRow, column: &str, known: &Known) -> Option<TaskId> {
+pub(super) fn owner(row: &PeerRow, column: &str, known: &ImportedTasks) -> Option<TaskId> {
     TaskId::in_full(text(row, column)?.as_ref()).ok().filter(|id| known.contains_key(id))
 }
 
@@ -166,7 +166,7 @@ pub(super) fn workspace(row: &PeerRow, notes: &mut Notes) -> String {
                 notes.changed(row, "directories named no path: they are scratch directories here");
             }
             if path.is_some() {
-                notes.left(row, "paths of scratch directories: each task gets a new one here");
+                notes.omitted(row, "paths of scratch directories: each task gets a new one here");
             }
             "scratch".to_owned()
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::convert::{Known, Notes, moment, moment_or, object, owner, profile};
+use super::convert::{ImportedTasks, Notes, moment, moment_or, object, owner, profile};
 use super::insert;
 use crate::model::cell::Cell;
 use crate::model::clock::Timestamp;
@@ -20,7 +20,7 @@ use crate::transfer::peer::PeerRow;
 pub(super) struct Incoming<'a> {
     pub(super) tx: &'a Tx<'a>,
     pub(super) row: &'a PeerRow,
-    pub(super) known: &'a Known,
+    pub(super) known: &'a ImportedTasks,
     pub(super) now: Timestamp,
     pub(super) notes: &'a mut Notes,
 }
@@ -32,8 +32,8 @@ impl Incoming<'_> {
     }
 
     /// Leaves the row out, for a reason.
-    fn left(&mut self, why: &str) -> bool {
-        self.notes.left(self.row, why);
+    fn omitted(&mut self, why: &str) -> bool {
+        self.notes.omitted(self.row, why);
         false
     }
 
@@ -67,15 +67,15 @@ pub(super) fn runtime(row: &PeerRow, notes: &mut Notes) -> Option<i64> {
 pub(super) fn heartbeat(tx: &Tx<'_>, task: &TaskId, row: &PeerRow, notes: &mut Notes) -> Result<(), Error> {
     let Some(at) = moment(row, "last_heartbeat_at") else { return Ok(()) };
     if !tx.keep_heartbeat(task, at)? {
-        notes.left(row, "tasks have a heartbeat and no run that it could belong to");
+        notes.omitted(row, "tasks have a heartbeat and no run that it could belong to");
     }
     Ok(())
 }
 
 /// Returns the outcome of a run in this program's words.
 fn outcome(row: &PeerRow, notes: &mut Notes) -> (Outcome, Option<String>) {
-    let said = word(row, "outcome").or_else(|| word(row, "status")).unwrap_or_default();
-    let outcome = match said.as_str() {
+    let stored_outcome = word(row, "outcome").or_else(|| word(row, "status")).unwrap_or_default();
+    let outcome = match stored_outcome.as_str() {
         "completed" | "done" => Outcome::Completed,
         "blocked" => Outcome::Blocked,
         "crashed" | "failed" => Outcome::Crashed,
@@ -89,7 +89,7 @@ fn outcome(row: &PeerRow, notes: &mut Notes) -> (Outcome, Option<String>) {
                 row,
                 "runs ended with an unknown outcome: they are lost, with that outcome as the error",
             );
-            return (Outcome::Lost, Some(said));
+            return (Outcome::Lost, Some(stored_outcome));
         }
     };
     (outcome, None)
@@ -98,7 +98,7 @@ fn outcome(row: &PeerRow, notes: &mut Notes) -> (Outcome, Option<String>) {
 pub(super) fn run(mut at: Incoming<'_>) -> Result<bool, Error> {
     let row = at.row;
     let (Some(id), Some(task)) = (key(row, "id"), at.owner("task_id")) else {
-        return Ok(at.left("runs belong to no task that was taken, or have no key"));
+        return Ok(at.omitted("runs belong to no task that was taken, or have no key"));
     };
     let (outcome, unknown) = if moment(row, "ended_at").is_some() {
         outcome(row, at.notes)
@@ -130,26 +130,26 @@ pub(super) fn run(mut at: Incoming<'_>) -> Result<bool, Error> {
 
 pub(super) fn link(mut at: Incoming<'_>, given_up: &BTreeSet<TaskId>) -> Result<bool, Error> {
     let (Some(parent), Some(child)) = (at.owner("parent_id"), at.owner("child_id")) else {
-        return Ok(at.left("links lead to a task that is not there"));
+        return Ok(at.omitted("links lead to a task that is not there"));
     };
     if at.known.get(&parent) != at.known.get(&child) {
-        return Ok(at.left("links join tasks of different tenants"));
+        return Ok(at.omitted("links join tasks of different tenants"));
     }
     if given_up.contains(&parent) {
-        return Ok(
-            at.left("links lead from a task that was archived unfinished: its children would wait forever")
-        );
+        return Ok(at.omitted(
+            "links lead from a task that was archived unfinished: its children would wait forever",
+        ));
     }
     if at.tx.is_above(&child, &parent)? {
-        return Ok(at.left("links close a cycle"));
+        return Ok(at.omitted("links close a cycle"));
     }
-    if at.tx.insert_link(&parent, &child)? { Ok(true) } else { Ok(at.left("links occur twice")) }
+    if at.tx.insert_link(&parent, &child)? { Ok(true) } else { Ok(at.omitted("links occur twice")) }
 }
 
 pub(super) fn comment(mut at: Incoming<'_>) -> Result<bool, Error> {
     let row = at.row;
     let Some(task) = at.owner("task_id") else {
-        return Ok(at.left("comments belong to no task that was taken"));
+        return Ok(at.omitted("comments belong to no task that was taken"));
     };
     let author = word(row, "author").unwrap_or_else(|| "unknown".to_owned());
     let shown: String = author.chars().map(|c| if c.is_control() || c == '`' { '?' } else { c }).collect();
@@ -172,7 +172,7 @@ pub(super) fn comment(mut at: Incoming<'_>) -> Result<bool, Error> {
 pub(super) fn event(mut at: Incoming<'_>) -> Result<bool, Error> {
     let row = at.row;
     let (Some(task), Some(kind)) = (at.owner("task_id"), word(row, "kind")) else {
-        return Ok(at.left("events belong to no task that was taken"));
+        return Ok(at.omitted("events belong to no task that was taken"));
     };
     let cells = vec![
         ("id", key(row, "id").into()),
@@ -191,7 +191,7 @@ pub(super) fn attachment(
     files: &BTreeMap<AttachmentId, NewAttachment>,
 ) -> Result<bool, Error> {
     let Some(task) = at.owner("task_id") else {
-        return Ok(at.left("attachments belong to no task that was taken"));
+        return Ok(at.omitted("attachments belong to no task that was taken"));
     };
     // The caller has already reported the missing file.
     let Some((id, file)) = key(at.row, "id").and_then(|id| files.get_key_value(&AttachmentId(id))) else {
@@ -215,7 +215,7 @@ pub(super) fn subscription(mut at: Incoming<'_>) -> Result<bool, Error> {
     let (Some(task), Some(platform), Some(chat)) =
         (at.owner("task_id"), word(row, "platform"), word(row, "chat_id"))
     else {
-        return Ok(at.left("subscriptions belong to no task that was taken"));
+        return Ok(at.omitted("subscriptions belong to no task that was taken"));
     };
     let (columns, cells): (Vec<&str>, Vec<Cell>) = [
         ("task_id", (&task).into()),
@@ -232,6 +232,6 @@ pub(super) fn subscription(mut at: Incoming<'_>) -> Result<bool, Error> {
     if at.tx.insert_new_row("notify_subs", &columns, &cells)? {
         Ok(true)
     } else {
-        Ok(at.left("subscriptions occur twice"))
+        Ok(at.omitted("subscriptions occur twice"))
     }
 }

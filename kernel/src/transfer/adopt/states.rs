@@ -14,7 +14,7 @@ use crate::model::outcome::{BlockKind, Outcome};
 use crate::model::state::{Change, Gate, InitialState, State, Then};
 use crate::rules::transition::next;
 use crate::store::events::NewEvent;
-use crate::store::tasks::Place;
+use crate::store::tasks::ImportedState;
 use crate::store::tx::Tx;
 use crate::transfer::cells::{number, text, word};
 use crate::transfer::peer::PeerRow;
@@ -44,9 +44,9 @@ fn changes_to(
             (vec![Change::Created { initial: InitialState::Normal, gate }], None)
         }
         "blocked" => {
-            let said = word(row, "block_kind");
-            let kind = said.as_ref().and_then(|kind| kind.parse().ok());
-            if said.is_some() && kind.is_none() {
+            let stored_kind = word(row, "block_kind");
+            let kind = stored_kind.as_ref().and_then(|kind| kind.parse().ok());
+            if stored_kind.is_some() && kind.is_none() {
                 notes.changed(row, "tasks were blocked for a kind of reason that has no word here");
             }
             let failed = word(row, "last_failure_error");
@@ -86,7 +86,7 @@ fn changes_to(
     })
 }
 
-/// True if a task is done or archived.
+/// Returns true if a task is done or archived.
 pub(super) fn is_over(row: &PeerRow) -> bool {
     matches!(text(row, "status").as_deref(), Some("done" | "archived"))
 }
@@ -134,5 +134,5 @@ pub(super) fn enter(
     };
     let completed_at = state.is_finished().then(|| moment(row, "completed_at").unwrap_or(task.updated_at));
     let (why, work_by) = (why.as_deref(), work_by.as_deref());
-    tx.place_task(id, &Place { state, why, completed_at, work_by })
+    tx.place_task(id, &ImportedState { state, why, completed_at, work_by })
 }

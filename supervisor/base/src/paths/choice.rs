@@ -1,4 +1,4 @@
-//! Chooses the root of a command: by its options, by the environment, by the user.
+//! Chooses the root of a command by its options, the environment and the user.
 
 use std::path::PathBuf;
 
@@ -37,8 +37,11 @@ impl RootChoice {
         }
     }
 
-    /// Returns the chosen root: `--root`, `--system` or `--user`, then `SUPERVISOR_ROOT`, then the default of the
-    /// uid.
+    /// Returns the chosen root: the directory `root`, else the root of `--system` or `--user`, else the default of the
+    /// uid. `root` may come from `SUPERVISOR_ROOT`; [`Self::of_options_first`] has dropped it if an option overrides it.
+    ///
+    /// # Errors
+    /// The root is a file, or the variable `HOME` is needed and not set.
     pub fn resolve(&self, env: impl Fn(&str) -> Option<PathBuf>) -> Result<Root, Failure> {
         if let Some(dir) = &self.root {
             let dir = std::path::absolute(dir).map_err(|e| Failure::file("resolve the root", dir, &e))?;
@@ -49,7 +52,8 @@ impl RootChoice {
             return Ok(Root { runtime: dir.join("run"), config: dir.clone(), state: dir });
         }
         let system = self.system || (!self.user && nix::unistd::geteuid().is_root());
-        // systemd.exec(5): a unit gets its directories in these variables.
+        // A unit of systemd gets its directories in `STATE_DIRECTORY` and the like (systemd.exec(5)). The XDG Base
+        // Directory Specification demands that relative paths are ignored.
         let given = |name: &str| env(name).filter(|path| path.is_absolute());
         if system {
             return Ok(Root {
@@ -70,7 +74,7 @@ impl RootChoice {
         })
     }
 
-    /// Returns options that choose the same root from any directory.
+    /// Returns the options with which a command chooses the same root from any current directory.
     pub fn options(&self) -> Vec<String> {
         let root = self.root.as_ref().map(|dir| std::path::absolute(dir).unwrap_or_else(|_| dir.clone()));
         let root = root.map(|dir| ["--root".to_owned(), dir.display().to_string()]);

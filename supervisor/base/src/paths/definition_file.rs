@@ -19,7 +19,7 @@ pub struct TextForm {
 
 impl TextForm {
     /// Returns the form of a text, and the text without its mark. The first line end stands for all.
-    pub fn of(text: &str) -> (Self, &str) {
+    pub fn split(text: &str) -> (Self, &str) {
         let content = text.strip_prefix(MARK);
         let first = text.split_inclusive('\n').next().unwrap_or_default();
         let line_end = if first.ends_with("\r\n") { "\r\n" } else { "\n" };

@@ -8,14 +8,14 @@ use super::Root;
 use crate::failure::Failure;
 
 impl Root {
-    /// True if the root was never created.
+    /// Returns true if the root was never created.
     pub fn is_nothing(&self) -> bool {
         let is_missing =
             |path: &Path| path.symlink_metadata().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound);
         is_missing(self.dir()) && is_missing(&self.operator_socket())
     }
 
-    /// True if the whole root lies under one directory, as `--root` makes it.
+    /// Returns true if the whole root lies under one directory, as `--root` makes it.
     pub fn is_named(&self) -> bool {
         self.config == self.state
     }
@@ -40,12 +40,12 @@ impl Root {
         Ok(names)
     }
 
-    /// True if the root has run directories. Each run that is not over has one.
+    /// Returns true if the root has run directories. Each run that is not over has one.
     pub fn has_runs(&self) -> bool {
         self.board_names().unwrap_or_default().iter().any(|board| self.has_runs_of(board))
     }
 
-    /// True if a board has run directories.
+    /// Returns true if a board has run directories.
     pub fn has_runs_of(&self, board: &BoardName) -> bool {
         std::fs::read_dir(self.runs(board)).is_ok_and(|mut runs| runs.next().is_some())
     }

@@ -1,19 +1,18 @@
-//! Filters the output of a run's program on its way to a person's terminal: sequences that draw pass, all others are
+//! Filters the output of a run's program for a person's terminal. Control sequences that draw pass, and all others are
 //! dropped.
 //!
-//! A program at a terminal needs sequences to draw. Other sequences set the title or the clipboard, lock the
-//! keyboard, print, or make the terminal answer, and an answer is read as if the person had typed it. So the filter
-//! has a list of the sequences that pass, with their parameters. All others are dropped, and so are strings (OSC,
-//! DCS, APC, PM, SOS) with their contents. The scrollback of the person's terminal stays: no sequence that erases it
-//! passes. Numbers larger than a screen needs are reduced. The forms follow ECMA-48 and the control sequences of
-//! xterm.
+//! A program at a terminal needs control sequences to draw. Other sequences set the title or the clipboard, lock the
+//! keyboard, print, or make the terminal reply, and the reply is read as if the person had typed it. So the filter lists the
+//! sequences that pass, with their parameters. Strings (OSC, DCS, APC, PM, SOS) are dropped with their contents. No sequence
+//! passes that erases the scrollback of the terminal. Numbers larger than a screen needs are reduced. The forms follow
+//! ECMA-48 and the control sequences of xterm.
 //!
 //! See decision 0190.
 
-/// Limit on the characters between the introducer of a sequence and its last letter.
+/// Limit on the characters of a sequence before its last letter.
 const LONGEST: usize = 64;
 
-/// Largest number that passes. A terminal repeats, moves and scrolls as often as a number says.
+/// Largest number that passes. A terminal repeats, moves or scrolls as many times as the number in a sequence.
 const LARGEST: &str = "9999";
 
 /// Private modes that pass (`CSI ? … h` and `l`): cursor keys, reverse video, origin, wrap, cursor, alternate screen,
@@ -22,14 +21,14 @@ const MODES: [u16; 20] =
     [1, 5, 6, 7, 12, 25, 45, 47, 1000, 1002, 1003, 1004, 1005, 1006, 1015, 1047, 1048, 1049, 2004, 2026];
 /// Modes that pass (`CSI … h` and `l`): insert, and new line.
 const PLAIN_MODES: [u16; 2] = [4, 20];
-/// Last letters of sequences that move, erase, scroll and colour. Setting and clearing tabulators (`CSI g`, `ESC H`)
-/// is excluded: the former tabulators could not be restored.
+/// Last letters of sequences that move the cursor, erase, scroll and colour. Sequences that set and clear tab stops (`CSI g`,
+/// `ESC H`) are excluded, because the former tab stops could not be restored.
 const DRAWING: &str = "@ABCDEFGHIJKLMPSXZ`abdefmrsu";
 
-/// Restores a terminal after a program has used it: no mouse, no modes, no colours, no scroll region. The cursor
-/// keeps its position.
+/// Sequences that restore a terminal after a program has used it: no mouse, no modes, no colours, no scroll region. The
+/// cursor keeps its position.
 pub const AS_BEFORE: &str = "\x1b[?1000;1002;1003;1004;1005;1006;1015;2004;2026;1;5;6;45l\x1b[?7;25h\x1b[4;20l\x1b>\x1b(B\x0f\x1b7\x1b[r\x1b8\x1b[0 q\x1b[0m";
-/// Leaves the alternate screen, which full-screen programs use.
+/// Sequence that leaves the alternate screen, which full-screen programs use.
 pub const FIRST_SCREEN: &str = "\x1b[?1049l";
 
 /// State of the parser.
@@ -49,19 +48,19 @@ enum Within {
     StringEscape,
 }
 
-/// Filter of one stream, which may arrive in pieces.
+/// Filter of one stream, which may come in pieces.
 #[derive(Debug, Default)]
 pub struct Drawn {
     within: Within,
-    /// Sequence so far, without its ESC.
+    /// Sequence so far, without ESC.
     sequence: String,
     /// True while the program draws on the alternate screen.
     is_full_screen: bool,
 }
 
 impl Drawn {
-    /// Returns the part of a piece that goes to the terminal.
-    pub fn of(&mut self, piece: &str) -> String {
+    /// Returns the part of the next piece that may be written to the terminal.
+    pub fn cleaned(&mut self, piece: &str) -> String {
         let mut out = String::with_capacity(piece.len());
         for c in piece.chars() {
             self.take(c, &mut out);
@@ -69,7 +68,7 @@ impl Drawn {
         out
     }
 
-    /// True while the terminal shows the alternate screen.
+    /// Returns true while the terminal shows the alternate screen.
     pub(crate) fn is_full_screen(&self) -> bool {
         self.is_full_screen
     }
@@ -123,7 +122,7 @@ impl Drawn {
         match c {
             '[' => self.within = Within::Control,
             ']' | 'P' | 'X' | '^' | '_' => self.begin(Within::String),
-            // An intermediate character: the sequence has one more.
+            // After an intermediate character, the sequence has one more character.
             '(' | ')' | ' ' | '#' | '%' | '*' | '+' | '-' | '.' | '/' => self.within = Within::Charset,
             '7' | '8' | '=' | '>' | 'D' | 'E' | 'M' => {
                 self.put(out);
@@ -144,7 +143,7 @@ impl Drawn {
                 }
                 self.begin(Within::Text);
             }
-            // A sequence that is too long or contains a control is dropped: drawing needs neither.
+            // A sequence that is too long or contains a control character is dropped, because drawing needs neither.
             _ => self.begin(Within::Text),
         }
     }
@@ -171,7 +170,7 @@ impl Drawn {
         self.sequence.push_str(&rest);
     }
 
-    /// True if the sequence with this last letter passes.
+    /// Returns true if the sequence with this last letter passes. Notes a change to or from the alternate screen.
     fn is_drawing(&mut self, last: char) -> bool {
         let body = &self.sequence[1..];
         if matches!(last, 'h' | 'l') {
@@ -179,8 +178,8 @@ impl Drawn {
                 Some(modes) => (modes, MODES.as_slice()),
                 None => (body, PLAIN_MODES.as_slice()),
             };
-            // Rust's `parse` accepts a sign before a number, which would be another sequence, so only digits may
-            // pass.
+            // `parse` accepts a sign before a number, with which the sequence would be another one, so only digits
+            // and separators pass.
             let modes = Some(modes).filter(|modes| numbers(modes));
             let modes: Option<Vec<u16>> =
                 modes.and_then(|modes| modes.split(';').map(|mode| mode.parse().ok()).collect());
@@ -192,17 +191,17 @@ impl Drawn {
             }
             return true;
         }
-        // Erases in the screen alone: `3` would erase the scrollback.
+        // The parameters 0, 1 and 2 erase on the screen alone; 3 would erase the scrollback.
         if last == 'J' {
             return body.split(';').all(|what| matches!(what.trim_start_matches('0'), "" | "1" | "2"));
         }
-        // Cursor shape, and soft reset.
+        // DECSCUSR sets the shape of the cursor, DECSTR is a soft reset.
         if (last == 'q' && body.ends_with(' ') && numbers(&body[..body.len() - 1]))
             || (last == 'p' && body == "!")
         {
             return true;
         }
-        // With more than one number, `T` makes the terminal track the mouse and wait for an answer.
+        // With one number, `T` scrolls. With more, it makes the terminal track the mouse and wait for a reply.
         numbers(body) && (DRAWING.contains(last) || (last == 'T' && !body.contains([';', ':'])))
     }
 }
@@ -211,8 +210,9 @@ fn numbers(body: &str) -> bool {
     body.bytes().all(|byte| byte.is_ascii_digit() || byte == b';' || byte == b':')
 }
 
-/// True if a character outside of sequences passes. Of the controls, those pass that move the cursor, ring or choose
-/// a character set. ENQ makes the terminal answer, and C1 controls are sequences in another form.
+/// Returns true if a character outside of sequences passes. Control characters pass if they move the cursor, ring the bell
+/// or choose a character set. ENQ is dropped because it makes the terminal reply, and C1 controls because they begin
+/// sequences too.
 fn passes(c: char) -> bool {
     match c {
         '\x07'..='\x0f' => true,
@@ -228,7 +228,7 @@ pub fn plain(text: &str) -> String {
         let before = out.len();
         let was_text = drawn.within == Within::Text;
         drawn.take(c, &mut out);
-        // A sequence that passes is written whole at its last character; it is removed here.
+        // A sequence that passes is written at its last character, so it can be removed here as a whole.
         if !was_text || (c.is_control() && !matches!(c, '\n' | '\t')) {
             out.truncate(before);
         }
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     fn drawn(text: &str) -> String {
-        Drawn::default().of(text)
+        Drawn::default().cleaned(text)
     }
 
     #[test]
@@ -352,13 +352,13 @@ mod tests {
         let text = "a\x1b]52;c;x\x1b\\b\x1b[?1049h\x1b[31mc\x1b[6nd";
         for at in (0..text.len()).filter(|at| text.is_char_boundary(*at)) {
             let mut filter = Drawn::default();
-            let out = filter.of(&text[..at]) + &filter.of(&text[at..]);
+            let out = filter.cleaned(&text[..at]) + &filter.cleaned(&text[at..]);
             assert_eq!(out, "ab\x1b[?1049h\x1b[31mcd");
             assert!(filter.is_full_screen());
         }
         let mut filter = Drawn::default();
-        filter.of(&format!("\x1b]{}", "x".repeat(1_000_000)));
-        filter.of(&format!("\x1b[{}", "1;".repeat(500_000)));
+        filter.cleaned(&format!("\x1b]{}", "x".repeat(1_000_000)));
+        filter.cleaned(&format!("\x1b[{}", "1;".repeat(500_000)));
         assert!(filter.sequence.capacity() < 1024, "{}", filter.sequence.capacity());
     }
 

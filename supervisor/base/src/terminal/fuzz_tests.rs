@@ -68,25 +68,25 @@ fn reached(text: &str) -> Reached {
 fn what_a_program_draws_has_a_terminal_answer_and_obey_nothing() {
     fuzz::Target::new("terminal", fuzz::Shape::Text).check(|input| {
         let text = String::from_utf8_lossy(input);
-        let drawn = Drawn::default().of(&text);
+        let drawn = Drawn::default().cleaned(&text);
         let reached = reached(&drawn);
         assert_eq!((reached.strings, &reached.wrong), (0, &Vec::new()), "{drawn:?}");
         for introducer in ["\x1b]", "\x1bP", "\x1bX", "\x1b^", "\x1b_", "\x1bc", "\x1bZ"] {
             assert!(!drawn.contains(introducer), "{drawn:?}");
         }
         assert!(!drawn.contains(|c: char| ('\u{7f}'..='\u{9f}').contains(&c)), "{drawn:?}");
-        assert_eq!(Drawn::default().of(&drawn), drawn, "what passes once passes again");
+        assert_eq!(Drawn::default().cleaned(&drawn), drawn, "what passes once passes again");
 
         // It comes in pieces, which end anywhere.
         let mut filter = Drawn::default();
         let halves = text.split_at(text.floor_char_boundary(text.len() / 2));
-        assert_eq!(filter.of(halves.0) + &filter.of(halves.1), drawn);
+        assert_eq!(filter.cleaned(halves.0) + &filter.cleaned(halves.1), drawn);
         // A sequence without an end takes the text behind it with it no longer than to the next one.
-        let after = filter.of("\x1b[0mafter");
+        let after = filter.cleaned("\x1b[0mafter");
         assert!(after.ends_with("after"), "{after:?}");
 
-        let said = plain(&text);
-        assert!(!said.contains(|c: char| c.is_control() && c != '\n' && c != '\t'), "{said:?}");
+        let plain_text = plain(&text);
+        assert!(!plain_text.contains(|c: char| c.is_control() && c != '\n' && c != '\t'), "{plain_text:?}");
         format!("{} {}", reached.sequences.min(9), drawn.len() == text.len())
     });
 }

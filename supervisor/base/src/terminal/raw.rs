@@ -71,7 +71,7 @@ impl Lent {
 
     /// Returns the part of the worker's output that goes to the terminal.
     pub fn drawn(&mut self, piece: &str) -> String {
-        self.drawn.of(piece)
+        self.drawn.cleaned(piece)
     }
 
     /// Waits for space for one more piece in the output queue. Cancel-safe: it writes nothing.

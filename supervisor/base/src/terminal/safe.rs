@@ -1,31 +1,32 @@
-//! Makes text from others safe for a terminal: characters that drive the terminal, reorder text or are invisible
-//! become escapes. A title, a path or a log cannot look like something else.
+//! Makes foreign text safe for a terminal: characters that control the terminal, reorder text or are invisible become
+//! escapes, so that a title, a path or a log cannot look like other text.
 
 use std::borrow::Cow;
 use std::io;
 
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory as _};
 
-/// Returns text on one line, with every character that a terminal would obey or hide shown as an escape.
+/// Returns the text on one line. Characters that a terminal would obey or hide become escapes such as `\u{1b}`; tabs
+/// stay.
 pub fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     escape(text, &mut shown);
     shown
 }
 
-/// Does the same as `printable` but keeps line ends.
+/// Escapes text as [`printable`] does, but keeps line ends.
 pub fn printable_lines(text: &str) -> String {
     text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
 }
 
-/// Makes a program's output fit for a terminal: removes colours and carriage returns at line ends, and escapes other
-/// controls.
+/// Makes the output of a program fit for a terminal: removes its control sequences and the carriage returns at line
+/// ends, and escapes other control characters.
 pub fn printable_output(text: &str) -> String {
     printable_lines(&without_styles(text).replace("\r\n", "\n"))
 }
 
-/// Makes a whole screen or message safe just before it is written: only the sequences that this program itself writes
-/// pass.
+/// Makes a whole screen or message safe just before it is written. Line ends and the control sequences that this program
+/// writes pass; all other control characters are escaped.
 pub(super) fn guarded(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| (b' '..0x7f).contains(&byte) || byte == b'\n') {
         return Cow::Borrowed(text);
@@ -34,19 +35,20 @@ pub(super) fn guarded(text: &str) -> Cow<'_, str> {
     let mut rest = text;
     while let Some(at) = rest.find(['\n', '\x1b']) {
         escape(&rest[..at], &mut shown);
-        let own = if rest[at..].starts_with('\n') { 1 } else { own_sequence(&rest[at..]) };
-        match own {
+        let length = if rest[at..].starts_with('\n') { 1 } else { own_sequence(&rest[at..]) };
+        match length {
             0 => shown.extend('\x1b'.escape_unicode()),
             length => shown.push_str(&rest[at..at + length]),
         }
-        rest = &rest[at + own.max(1)..];
+        rest = &rest[at + length.max(1)..];
     }
     escape(rest, &mut shown);
     Cow::Owned(shown)
 }
 
-/// Returns the length of a sequence for colour or for redrawing the screen at the start of a text; 0 if there is
-/// none.
+/// Returns the length in bytes of the control sequence at the start of the text, if this program writes such
+/// sequences: styles (`m`), and `H`, `J` and `K` without parameters, which redraw the screen. Returns 0 for any other
+/// text.
 fn own_sequence(text: &str) -> usize {
     let Some(body) = text.strip_prefix("\x1b[") else { return 0 };
     let end = body.find(|c: char| !c.is_ascii_digit() && c != ';').unwrap_or(body.len());
@@ -57,7 +59,8 @@ fn own_sequence(text: &str) -> usize {
     }
 }
 
-/// Returns a value as one line of JSON. Such characters are escaped as JSON does, so a reader gets them back.
+/// Returns a value as one line of JSON. Characters that a terminal would obey or hide are escaped as `\uXXXX`, so a
+/// parser of JSON gets the original text.
 pub fn json<T: serde::Serialize>(value: &T) -> serde_json::Result<String> {
     crate::json::text(value).map(json_of)
 }
@@ -85,7 +88,7 @@ fn escape(text: &str, shown: &mut String) {
     let mut rest = text.chars();
     while let Some(c) = rest.next() {
         let joiner = matches!(c, '\u{200c}' | '\u{200d}');
-        // Emoji and many scripts need joiners between their characters; elsewhere a joiner is only invisible.
+        // Emoji and many scripts need joiners between their characters. In any other position, a joiner could only hide.
         let joins = joiner && [before, rest.clone().next()].iter().all(|side| side.is_some_and(joined));
         if c == '\t' || joins || !unseen(c) {
             shown.push(c);
@@ -100,7 +103,7 @@ fn joined(c: char) -> bool {
     !c.is_ascii() && !unseen(c)
 }
 
-/// True if a terminal obeys a character, or shows nothing for it.
+/// Returns true if a terminal obeys the character, or shows nothing for it.
 fn unseen(c: char) -> bool {
     use GeneralCategory as Is;
     // Hangul fillers are letters without a visible form.
@@ -109,7 +112,7 @@ fn unseen(c: char) -> bool {
     filler || matches!(category(), Is::Control | Is::Format | Is::LineSeparator | Is::ParagraphSeparator)
 }
 
-/// Returns the text without sequences that set colours and styles.
+/// Returns the text without control sequences (CSI): colours and styles, and also movements of the cursor.
 pub fn without_styles(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
@@ -118,7 +121,7 @@ pub fn without_styles(text: &str) -> String {
         let sequence = &rest[at + 2..];
         let end = sequence.find(|c: char| !c.is_ascii_digit() && c != ';');
         match end {
-            // ECMA-48: parameters, then a letter that names the function.
+            // ECMA-48, section 5.4: parameters, then a final byte that names the function.
             Some(end) if sequence[end..].starts_with(|c: char| c.is_ascii_alphabetic()) => {
                 rest = &sequence[end + 1..];
             }
@@ -132,7 +135,7 @@ pub fn without_styles(text: &str) -> String {
     plain
 }
 
-/// Standard error for the log. Each event is written whole and made safe.
+/// Writer of the log to standard error. Each write is a whole event, which is made safe first.
 #[derive(Debug)]
 pub struct LogWriter;
 

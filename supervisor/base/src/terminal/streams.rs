@@ -20,7 +20,7 @@ pub fn print(text: &str) -> std::io::Result<()> {
 
 static READER_IS_GONE: AtomicBool = AtomicBool::new(false);
 
-/// True once the reader of standard output is gone. A command that only shows something can end then.
+/// Returns true once the reader of standard output is gone. A command that only shows something can end then.
 pub fn reader_is_gone() -> bool {
     READER_IS_GONE.load(Ordering::Relaxed)
 }

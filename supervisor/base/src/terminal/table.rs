@@ -11,19 +11,19 @@ use super::{Ink, Screen, cut, printable};
 
 /// Space between columns.
 const GAP: u16 = 2;
-/// Least width of the last column, however narrow the terminal is.
+/// Least width of the last column, on a terminal of any width.
 const LAST: usize = 16;
 
-/// Columns up to this width (ids, states, ages) are never narrowed: broken ids cannot be copied.
+/// Width up to which columns (ids, states, ages) are never narrowed, because a broken id cannot be copied.
 const SHORT: usize = 12;
 
-/// Least width at which a column of text is readable, unless its longest word is wider. A time has this width.
+/// Width at which a column of text is readable, unless its longest word is wider. A point in time is this wide.
 const READABLE: usize = 26;
 
 /// Text for an absent value.
 const DASH: &str = "-";
 
-/// A cell: its text, and an optional style.
+/// Cell of a table: its text, and an optional style.
 #[derive(Clone, Debug)]
 pub struct Cell {
     text: String,
@@ -49,7 +49,8 @@ impl Cell {
         self.text.width()
     }
 
-    /// Returns the least width of its column that breaks no word, with `readable` columns as enough for any text.
+    /// Returns the least width of a column in which the cell is readable: no word is broken, and a longer text has at least
+    /// `readable` columns.
     fn least(&self, readable: usize) -> usize {
         let longest = self.text.split(' ').map(|word| word.width()).max().unwrap_or_default();
         longest.max(self.width().min(readable))
@@ -81,7 +82,7 @@ impl From<String> for Cell {
     }
 }
 
-/// Handling of a table that is wider than the terminal.
+/// Treatment of a table that is wider than the terminal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Overflow {
     Wrap,
@@ -91,8 +92,8 @@ enum Overflow {
 }
 
 impl Screen {
-    /// Adds a table whose contents are never cut. The last column wraps; columns that do not fit at all move below
-    /// their row.
+    /// Adds a table whose contents are never cut. A last column that does not fit is wrapped; other columns that do not
+    /// fit move below their row.
     pub fn table<const N: usize, C: Into<Cell>>(
         &mut self,
         header: [&str; N],
@@ -108,7 +109,7 @@ impl Screen {
         }
     }
 
-    /// Adds a table with one line a row; a last column that does not fit is cut.
+    /// Adds a table with one line per row; a last column that does not fit is cut.
     pub fn list<const N: usize, C: Into<Cell>>(
         &mut self,
         header: [&str; N],
@@ -117,15 +118,15 @@ impl Screen {
         self.columns(&header, cells(rows));
     }
 
-    /// Adds a table of columns that the reader chose; each row has a cell for each name.
+    /// Adds a table with one line per row whose columns the caller chooses; each row has a cell for each name.
     pub fn columns(&mut self, header: &[&str], rows: Vec<Vec<Cell>>) {
         for line in self.layout(header, rows, Overflow::Cut) {
             self.line(line);
         }
     }
 
-    /// Adds a table with one line a row, and below each row groups of details. Each group begins a line and puts as
-    /// many details on a line as fit.
+    /// Adds a table with one line per row, and groups of details below each row. Each group begins on a new line and has as
+    /// many details on each line as fit.
     pub fn list_with_details<const N: usize>(
         &mut self,
         header: [&str; N],
@@ -149,8 +150,8 @@ impl Screen {
         }
     }
 
-    /// Adds a table with as many columns as fit. The other columns follow below each row: `until: 14:02:07  by:
-    /// alice`. The last column, usually a text, has its own lines.
+    /// Adds a table with as many columns as fit. The other columns follow below each row with their names, as in `until:
+    /// 14:02:07  by: alice`. The last column, usually a text, begins on a line of its own.
     fn folded(&mut self, header: &[&str], mut rows: Vec<Vec<Cell>>) {
         let widths = widths(header, &rows.iter().map(Vec::as_slice));
         let mut taken = 0;
@@ -158,29 +159,29 @@ impl Screen {
             taken += **width + usize::from(GAP);
             taken <= self.width + usize::from(GAP)
         };
-        let kept = widths[..widths.len().saturating_sub(1)].iter().take_while(fits).count().max(1);
+        let count = widths[..widths.len().saturating_sub(1)].iter().take_while(fits).count().max(1);
         let named = |(name, cell): (&&str, Cell)| {
             let label = if name.is_empty() { String::new() } else { format!("{}: ", name.to_lowercase()) };
             (!cell.is_absent()).then(|| format!("{label}{}", cell.text))
         };
         let below = |row: &mut Vec<Cell>| {
-            let mut rest = header[kept..].iter().zip(row.split_off(kept)).map(named).collect::<Vec<_>>();
+            let mut rest = header[count..].iter().zip(row.split_off(count)).map(named).collect::<Vec<_>>();
             let last = rest.pop();
             let last: Vec<String> = last.into_iter().flatten().collect();
             vec![rest.into_iter().flatten().collect(), last]
         };
         let details = rows.iter_mut().map(below).collect();
-        let lines = self.layout(&header[..kept], rows, Overflow::Exceed);
+        let lines = self.layout(&header[..count], rows, Overflow::Exceed);
         self.detailed(lines, details);
     }
 
-    /// True if every column is readable at the width of the terminal.
+    /// Returns true if every column is readable at the width of the terminal.
     fn has_room(&self, header: &[&str], rows: &[Vec<Cell>]) -> bool {
         let gaps = usize::from(GAP) * header.len().saturating_sub(1);
         least(header, rows, self.width).iter().sum::<usize>() + gaps <= self.width
     }
 
-    /// True if a table of these cells fits the width unchanged.
+    /// Returns true if a table of these cells fits the width of the terminal without any change.
     pub fn fits<const N: usize>(&self, header: &[&str; N], rows: &[[Cell; N]]) -> bool {
         let gaps = usize::from(GAP) * N.saturating_sub(1);
         widths(header, &rows.iter().map(<[Cell; N]>::as_slice)).iter().sum::<usize>() + gaps <= self.width
@@ -263,8 +264,8 @@ fn shrunk(mut widths: Vec<usize>, least: &[usize], terminal: usize) -> Vec<usize
             None => break,
         }
     }
-    let left = terminal.saturating_sub(others.iter().sum::<usize>() + gaps);
-    *tail = (*tail).min(left.max(LAST));
+    let available = terminal.saturating_sub(others.iter().sum::<usize>() + gaps);
+    *tail = (*tail).min(available.max(LAST));
     widths
 }
 

@@ -1,8 +1,8 @@
-//! Fits texts to a width: by cutting, or by breaking between words.
+//! Fits texts to a width, by cutting them or by breaking them between words.
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// Cuts a text to a width, with an ellipsis if anything was cut.
+/// Cuts a text to a width in columns. A cut text ends with an ellipsis.
 pub fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -25,7 +25,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     wrap_after(text, width, width)
 }
 
-/// Does the same with another width for the first line. A first line of width 0 is empty.
+/// Breaks a text as [`wrap`] does, with another width for the first line. A first line of width 0 is empty.
 pub(super) fn wrap_after(text: &str, first: usize, rest: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let (mut line, mut taken) = (String::new(), 0);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::written::Written;
+use super::seconds_or_text::SecondsOrText;
 
 /// A duration of whole seconds. Written as a number of seconds or with units; serialised as seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
@@ -80,9 +80,10 @@ impl Serialize for WrittenDuration {
 
 impl<'de> Deserialize<'de> for WrittenDuration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = match Written::take(deserializer, "a number of seconds, or a duration such as 30m")? {
-            Written::Seconds(seconds) => seconds.to_string(),
-            Written::Text(text) => text,
+        let text = match SecondsOrText::take(deserializer, "a number of seconds, or a duration such as 30m")?
+        {
+            SecondsOrText::Seconds(seconds) => seconds.to_string(),
+            SecondsOrText::Text(text) => text,
         };
         text.parse().map_err(serde::de::Error::custom)
     }

@@ -7,8 +7,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::duration::WrittenDuration;
+use super::seconds_or_text::SecondsOrText;
 use super::timestamp::{When, WhenError};
-use super::written::Written;
 
 /// A point in the past. A duration with a unit counts back from now; any other text is read as a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,9 +41,12 @@ impl Serialize for Since {
 
 impl<'de> Deserialize<'de> for Since {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Written::take(deserializer, "epoch seconds, or a time such as 10m or 2026-11-23T09:00:00Z")? {
-            Written::Seconds(seconds) => format!("@{seconds}"),
-            Written::Text(text) => text,
+        match SecondsOrText::take(
+            deserializer,
+            "epoch seconds, or a time such as 10m or 2026-11-23T09:00:00Z",
+        )? {
+            SecondsOrText::Seconds(seconds) => format!("@{seconds}"),
+            SecondsOrText::Text(text) => text,
         }
         .parse()
         .map_err(serde::de::Error::custom)

@@ -1,10 +1,9 @@
-//! Points in time: people write and read local time, JSON carries epoch seconds.
+//! Parses and formats points in time. People write and read local time; JSON has epoch seconds.
 //!
-//! The time zone comes from `TZ`, else from the host. A local time that does not exist because clocks go forward
-//! moves forward by the gap. A local time that occurs twice because clocks go back means the first. A duration (`2h`,
-//! `1d`) is exact, also across such a change; words of the calendar (`tomorrow`, `1 month`) keep the time of day.
-//!
-//! RFC 5545 prescribes both rules for changes of clocks: a nightly job runs in such a night, once.
+//! The time zone comes from `TZ`, else from the host. A local time that does not exist because clocks go forward is moved
+//! forward by the gap. A local time that occurs twice because clocks go back means the first of the two. RFC 5545 prescribes
+//! both rules; with them, a nightly job runs once in such a night. A duration (`2h`, `1d`) is exact across such a change;
+//! words of the calendar (`tomorrow`, `1 month`) keep the time of day.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,7 +16,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::duration::WrittenDuration;
-use super::written::Written;
+use super::seconds_or_text::SecondsOrText;
 
 const WHOLE: &str = "%Y-%m-%d %H:%M:%S %:z";
 
@@ -60,8 +59,8 @@ fn format_in(zone: &TimeZone, at: Timestamp, pattern: &str) -> String {
     )
 }
 
-/// A point in time as a person or a client writes it. Relative words are resolved when they are parsed, in the
-/// reader's time zone, so a command line sends the point and not the words.
+/// Point in time as a person or a client writes it. Relative words are resolved when they are parsed, in the time zone of
+/// this process, so a command line sends the point in time and not the words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct When(Timestamp);
 
@@ -115,7 +114,7 @@ impl FromStr for When {
     }
 }
 
-/// Reads a time. Relative words count from `now`; local times are in the zone of `now`.
+/// Parses a time. Relative words count from `now`; local times are in the zone of `now`.
 fn parse(text: &str, now: &Zoned) -> Result<Timestamp, WhenError> {
     if let Some(at) = parse_absolute(text, now.timestamp())? {
         return Ok(at);
@@ -129,12 +128,12 @@ fn parse(text: &str, now: &Zoned) -> Result<Timestamp, WhenError> {
             .map_err(|_| unknown())
             .and_then(|at| kernel_time(at, text));
     }
-    // `date -d` reads an empty text, a single letter and a bare zone name as midnight of today; these are refused
-    // here.
+    // The library follows `date -d`, which reads an empty text, a single letter and a bare zone name as midnight of
+    // today. These are refused here.
     let says_something =
         text.contains(|c: char| c.is_ascii_digit()) || WORDS.iter().any(|word| has(text, word));
-    // `date -d` reads a number with one letter as an hour in a military time zone; people mean a unit, and this unit
-    // does not exist.
+    // `date -d` reads a number with one letter as an hour in a military time zone. People mean a unit; a letter that
+    // comes here is not one, so the text is refused.
     let letter = text.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start();
     let is_unit = letter.len() == 1 && letter.len() < text.len();
     let parsed =
@@ -168,8 +167,8 @@ fn has(text: &str, word: &str) -> bool {
     text.split(|c: char| !c.is_ascii_alphabetic()).any(|part| part.to_ascii_lowercase().starts_with(word))
 }
 
-/// Reads a time that means the same in every zone: a duration from now, epoch seconds, a time with its offset. None
-/// for other texts.
+/// Parses a time that is the same in every zone: a duration from now, epoch seconds, or a time with its offset. Returns none
+/// for any other text.
 fn parse_absolute(text: &str, now: jiff::Timestamp) -> Result<Option<Timestamp>, WhenError> {
     let text = text.trim();
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -182,7 +181,8 @@ fn parse_absolute(text: &str, now: jiff::Timestamp) -> Result<Option<Timestamp>,
         return epoch(number);
     }
     if digits(text) {
-        // Ten digits are a date of this century and seven are four months. Eight may be a date without its dashes.
+        // Ten digits are epoch seconds since 2001. Up to seven are a duration of less than four months, in seconds. Eight or
+        // nine may be either, or a date without its dashes.
         match text.len() {
             10.. => return epoch(text),
             8 | 9 => return Err(WhenError::Unclear(text.to_owned())),
@@ -201,14 +201,14 @@ fn parse_absolute(text: &str, now: jiff::Timestamp) -> Result<Option<Timestamp>,
     }
 }
 
-/// Converts a time to the board's type. Refuses times before 1970 and from `OPEN_END` on, which stands for "no end".
+/// Converts a time to the type of the board. Refuses times before 1970, and times from `OPEN_END` on, which means "no end".
 fn kernel_time(at: jiff::Timestamp, text: &str) -> Result<Timestamp, WhenError> {
     let at = Timestamp::from_micros(at.as_microsecond());
-    let kept = (Timestamp::from_micros(0)..Timestamp::OPEN_END).contains(&at);
-    if kept { Ok(at) } else { Err(WhenError::Unknown(text.to_owned())) }
+    let is_storable = (Timestamp::from_micros(0)..Timestamp::OPEN_END).contains(&at);
+    if is_storable { Ok(at) } else { Err(WhenError::Unknown(text.to_owned())) }
 }
 
-/// Written with an offset, so that every reader understands the same point.
+/// Formats the time in UTC, so that it is the same point in time for every reader.
 impl fmt::Display for When {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match jiff::Timestamp::from_microsecond(self.0.as_micros()) {
@@ -226,9 +226,12 @@ impl Serialize for When {
 
 impl<'de> Deserialize<'de> for When {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Written::take(deserializer, "epoch seconds, or a time such as 2h or 2026-11-23T09:00:00Z")? {
-            Written::Seconds(seconds) => format!("@{seconds}"),
-            Written::Text(text) => text,
+        match SecondsOrText::take(
+            deserializer,
+            "epoch seconds, or a time such as 2h or 2026-11-23T09:00:00Z",
+        )? {
+            SecondsOrText::Seconds(seconds) => format!("@{seconds}"),
+            SecondsOrText::Text(text) => text,
         }
         .parse()
         .map_err(serde::de::Error::custom)

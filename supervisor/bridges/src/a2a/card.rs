@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 
 use base::a2a_wire::VERSION;
 use setup::config::a2a::A2aConfig;
-use setup::config::definitions::Found;
+use setup::config::definitions::Lookup;
 use setup::roster::Roster;
 
 /// Path of a card, relative to its agent (A2A 1.0, section 8.2).
 pub(super) const PATH: &str = "/.well-known/agent-card.json";
 
 /// Returns the card of one profile, or of all offered ones.
-pub(super) fn of(config: &A2aConfig, roster: &Roster, profile: Option<&Profile>) -> Value {
+pub(super) fn for_profile(config: &A2aConfig, roster: &Roster, profile: Option<&Profile>) -> Value {
     let base = config.base();
     let (name, url) = match profile {
         Some(profile) => (profile.to_string(), format!("{base}/{profile}")),
@@ -49,8 +49,8 @@ fn skill(roster: &Roster, profile: &Profile) -> Value {
 fn about(roster: &Roster, profile: &Profile) -> String {
     let found = roster.profiles().find(|(name, _)| *name == profile.as_str());
     let described = match found {
-        Some((_, Found::Usable(persona))) => persona.settings.description.clone(),
-        Some((_, Found::Disabled(_) | Found::Absent)) | None => None,
+        Some((_, Lookup::Usable(profile))) => profile.settings.description.clone(),
+        Some((_, Lookup::Disabled(_) | Lookup::Absent)) | None => None,
     };
     described.unwrap_or_else(|| format!("tasks of {profile}"))
 }

@@ -4,7 +4,7 @@ use kernel::{Profile, TaskId};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::reply::Refusal;
+use super::reply::RpcError;
 
 /// Limit on the parts of a message.
 const PARTS: usize = 64;
@@ -15,7 +15,7 @@ const TITLE: usize = 120;
 
 /// A JSON-RPC 2.0 request.
 #[derive(Debug, Deserialize)]
-pub(super) struct Request {
+pub(super) struct RpcRequest {
     pub(super) jsonrpc: String,
     /// Id; none for a notification.
     pub(super) id: Option<Value>,
@@ -27,29 +27,29 @@ pub(super) struct Request {
 /// Parameters of `SendMessage`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Send {
-    pub(super) message: Message,
+pub(super) struct SendMessage {
+    pub(super) message: A2aMessage,
     #[serde(default)]
-    pub(super) configuration: Configuration,
+    pub(super) configuration: SendConfiguration,
     #[serde(default)]
-    metadata: Metadata,
+    metadata: SendMetadata,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Message {
+pub(super) struct A2aMessage {
     #[serde(rename = "messageId")]
     pub(super) id: String,
     task_id: Option<String>,
     pub(super) context_id: Option<String>,
-    parts: Vec<Part>,
+    parts: Vec<MessagePart>,
     #[serde(default)]
-    metadata: Metadata,
+    metadata: SendMetadata,
 }
 
 /// Part of a message. Has `text`, `data`, `raw` or `url`.
 #[derive(Debug, Deserialize)]
-struct Part {
+struct MessagePart {
     text: Option<String>,
     data: Option<Value>,
     raw: Option<Value>,
@@ -58,7 +58,7 @@ struct Part {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Configuration {
+pub(super) struct SendConfiguration {
     return_immediately: Option<bool>,
     /// Name in drafts of the protocol.
     blocking: Option<bool>,
@@ -66,8 +66,8 @@ pub(super) struct Configuration {
     task_push_notification_config: Option<Value>,
 }
 
-impl Configuration {
-    /// True if the response waits until the task rests.
+impl SendConfiguration {
+    /// Returns true if the response waits until the task rests.
     pub(super) fn waits(&self) -> bool {
         !self.return_immediately.unwrap_or_else(|| self.blocking == Some(false))
     }
@@ -79,11 +79,11 @@ impl Configuration {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Metadata {
+struct SendMetadata {
     skill: Option<Profile>,
 }
 
-impl Send {
+impl SendMessage {
     /// Returns the profile in the metadata, used if the address names none.
     pub(super) fn skill(&self) -> Option<&Profile> {
         self.message.metadata.skill.as_ref().or(self.metadata.skill.as_ref())
@@ -91,40 +91,40 @@ impl Send {
 }
 
 /// Parses the id of a task. An invalid id belongs to no task.
-fn named(name: &str) -> Result<TaskId, Refusal> {
-    name.parse().map_err(|_| Refusal::no_task())
+fn named(name: &str) -> Result<TaskId, RpcError> {
+    name.parse().map_err(|_| RpcError::no_task())
 }
 
-impl Message {
+impl A2aMessage {
     /// Returns the task that the message refers to; none for a new task.
-    pub(super) fn task(&self) -> Result<Option<TaskId>, Refusal> {
+    pub(super) fn task(&self) -> Result<Option<TaskId>, RpcError> {
         self.task_id.as_deref().filter(|name| !name.is_empty()).map(named).transpose()
     }
 
     /// Returns the text of the message. Data is written as JSON; files are refused.
-    pub(super) fn text(&self) -> Result<String, Refusal> {
+    pub(super) fn text(&self) -> Result<String, RpcError> {
         if self.parts.len() > PARTS {
-            return Err(Refusal::invalid(format!("a message has at most {PARTS} parts")));
+            return Err(RpcError::invalid(format!("a message has at most {PARTS} parts")));
         }
         let mut whole: Vec<String> = Vec::new();
         for part in &self.parts {
             match part {
-                Part { text: Some(text), .. } => whole.push(text.clone()),
-                Part { data: Some(data), .. } => whole.push(format!("{data:#}")),
-                Part { raw: Some(_), .. } | Part { url: Some(_), .. } => {
-                    return Err(Refusal::content("files are not taken: send `text` or `data`"));
+                MessagePart { text: Some(text), .. } => whole.push(text.clone()),
+                MessagePart { data: Some(data), .. } => whole.push(format!("{data:#}")),
+                MessagePart { raw: Some(_), .. } | MessagePart { url: Some(_), .. } => {
+                    return Err(RpcError::content("files are not taken: send `text` or `data`"));
                 }
-                Part { text: None, data: None, raw: None, url: None } => {
-                    return Err(Refusal::invalid("a part has `text` or `data`"));
+                MessagePart { text: None, data: None, raw: None, url: None } => {
+                    return Err(RpcError::invalid("a part has `text` or `data`"));
                 }
             }
         }
         let text = whole.join("\n\n");
         if text.trim().is_empty() {
-            return Err(Refusal::invalid("the message has no text"));
+            return Err(RpcError::invalid("the message has no text"));
         }
         if text.len() > TEXT {
-            return Err(Refusal::invalid("the message has more than 1 MiB"));
+            return Err(RpcError::invalid("the message has more than 1 MiB"));
         }
         Ok(text)
     }
@@ -143,12 +143,12 @@ pub(super) fn title(text: &str) -> String {
 
 /// Parameters that name a task.
 #[derive(Debug, Deserialize)]
-pub(super) struct Named {
+pub(super) struct TaskParams {
     id: String,
 }
 
-impl Named {
-    pub(super) fn task(&self) -> Result<TaskId, Refusal> {
+impl TaskParams {
+    pub(super) fn task(&self) -> Result<TaskId, RpcError> {
         named(&self.id)
     }
 }
@@ -156,7 +156,7 @@ impl Named {
 /// Parameters of `ListTasks`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Listing {
+pub(super) struct ListParams {
     pub(super) context_id: Option<String>,
     pub(super) status: Option<String>,
     pub(super) page_size: Option<u32>,
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_message_is_its_texts_and_data_and_no_file() {
-        let message = |parts: Value| -> Message {
+        let message = |parts: Value| -> A2aMessage {
             serde_json::from_value(serde_json::json!({"messageId": "m", "role": "ROLE_USER", "parts": parts}))
                 .unwrap()
         };

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! agent ── GET …/agent-card.json ─▶ card
-//!       ── POST, bearer token ────▶ door (sender, bounds) ─▶ desk (method) ─▶ verb, as a user of the sender's tenant
+//!       ── POST, bearer token ────▶ listener (sender, bounds) ─▶ methods (method) ─▶ verb, as a user of the sender's tenant
 //!                                                             └─ stream: a task until it rests
 //! ```
 //!
@@ -16,19 +16,19 @@
 //! that is refused.
 
 mod card;
-mod desk;
-mod door;
+mod listener;
 mod message;
+mod methods;
 mod reply;
 mod senders;
 mod state;
-mod strangers;
 mod stream;
+mod unauthenticated;
 
 use api::Surface;
 
 /// Adds the bridge to the daemon's tasks.
 pub fn mount(mut surface: Surface) -> Surface {
-    surface.beside.push(door::serve);
+    surface.background.push(listener::serve);
     surface
 }

@@ -7,18 +7,18 @@ use super::state::{State, state_of};
 use base::a2a_wire::VERSION;
 use base::exit::Code;
 use base::failure::Failure;
-use verbs::Shown;
+use verbs::ShownTask;
 
 /// Refusal of a request: a code of JSON-RPC or A2A (section 5.4), and a message.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct RpcError {
     code: i32,
     message: String,
 }
 
-impl Refusal {
+impl RpcError {
     fn new(code: i32, message: impl Into<String>) -> Self {
-        Refusal { code, message: message.into() }
+        RpcError { code, message: message.into() }
     }
 
     pub(super) fn unreadable(why: impl Into<String>) -> Self {
@@ -68,12 +68,12 @@ impl Refusal {
     }
 
     /// Returns the response to a request.
-    pub(super) fn answer(&self, id: &Value) -> Value {
+    pub(super) fn response(&self, id: &Value) -> Value {
         json!({ "jsonrpc": "2.0", "id": id, "error": { "code": self.code, "message": self.message } })
     }
 }
 
-impl From<Failure> for Refusal {
+impl From<Failure> for RpcError {
     fn from(failure: Failure) -> Self {
         let code = match failure.code {
             Code::NotFound => return Self::no_task(),
@@ -102,7 +102,7 @@ fn context(task: &Task) -> &str {
     task.client.session_id.as_deref().unwrap_or(task.id.as_str())
 }
 
-fn said(task: &Task, number: &str, text: &str) -> Value {
+fn message(task: &Task, number: &str, text: &str) -> Value {
     json!({
         "messageId": format!("{}-{number}", task.id),
         "contextId": context(task),
@@ -123,7 +123,7 @@ pub(super) fn status(task: &Task) -> Value {
     };
     let mut status = json!({ "state": state.as_str(), "timestamp": timestamp(task.updated_at) });
     if let Some(words) = words {
-        status["message"] = said(task, &format!("status-{}", task.updated_at.as_micros()), &words);
+        status["message"] = message(task, &format!("status-{}", task.updated_at.as_micros()), &words);
     }
     status
 }
@@ -136,7 +136,7 @@ fn asked(task: &Task) -> Option<String> {
 }
 
 /// Returns the result of a task: its last summary, and the metadata of its last successful run.
-pub(super) fn artifacts(shown: &Shown) -> Vec<Value> {
+pub(super) fn artifacts(shown: &ShownTask) -> Vec<Value> {
     if state_of(&shown.task) != State::Completed {
         return Vec::new();
     }
@@ -155,7 +155,7 @@ pub(super) fn artifacts(shown: &Shown) -> Vec<Value> {
 }
 
 /// Returns a task for its sender.
-pub(super) fn task(shown: &Shown) -> Value {
+pub(super) fn task(shown: &ShownTask) -> Value {
     let mut value = brief(&shown.task);
     value["artifacts"] = artifacts(shown).into();
     value
@@ -192,7 +192,7 @@ pub(super) fn status_update(task: &Task) -> Value {
 }
 
 /// Returns a result for a stream.
-pub(super) fn artifact_update(shown: &Shown, artifact: &Value) -> Value {
+pub(super) fn artifact_update(shown: &ShownTask, artifact: &Value) -> Value {
     let task = &shown.task;
     json!({ "artifactUpdate": { "taskId": task.id, "contextId": context(task), "artifact": artifact, "lastChunk": true } })
 }

@@ -13,8 +13,8 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::desk::{Desk, LOOKS};
-use super::reply::{self, Refusal};
+use super::methods::{Methods, READ_INTERVAL};
+use super::reply::{self, RpcError};
 use super::state::state_of;
 
 /// Number of events buffered for a slow client. Changes in between become one.
@@ -29,17 +29,17 @@ pub(super) type Events =
     StreamBody<futures_util::stream::BoxStream<'static, Result<Frame<Bytes>, Infallible>>>;
 
 /// Begins a stream.
-pub(super) fn begin(desk: Desk, task: TaskId, id: Value, stop: CancellationToken) -> Events {
+pub(super) fn begin(methods: Methods, task: TaskId, id: Value, stop: CancellationToken) -> Events {
     let (sender, receiver) = mpsc::channel::<Bytes>(BEHIND);
     tokio::spawn(async move {
         let ended = tokio::select! {
-            ended = tokio::time::timeout(LONGEST, follow(&desk, &task, &id, &sender)) => ended.unwrap_or(Ok(())),
+            ended = tokio::time::timeout(LONGEST, follow(&methods, &task, &id, &sender)) => ended.unwrap_or(Ok(())),
             () = stop.cancelled() => Ok(()),
             // The body is not read any more.
             () = sender.closed() => Ok(()),
         };
-        if let Err(refusal) = ended {
-            drop(sender.send(event(&refusal.answer(&id))).await);
+        if let Err(error) = ended {
+            drop(sender.send(event(&error.response(&id))).await);
         }
     });
     let frames = unfold(receiver, |mut receiver| async {
@@ -48,14 +48,19 @@ pub(super) fn begin(desk: Desk, task: TaskId, id: Value, stop: CancellationToken
     StreamBody::new(Box::pin(frames))
 }
 
-async fn follow(desk: &Desk, task: &TaskId, id: &Value, sender: &mpsc::Sender<Bytes>) -> Result<(), Refusal> {
+async fn follow(
+    methods: &Methods,
+    task: &TaskId,
+    id: &Value,
+    sender: &mpsc::Sender<Bytes>,
+) -> Result<(), RpcError> {
     let say = async |result: Value| {
         let event = event(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
         // A client that has gone is noticed in `begin`.
         drop(sender.send(event).await);
     };
-    let mut changes = desk.board()?.changes();
-    let mut shown = desk.shown(task).await?;
+    let mut changes = methods.board()?.changes();
+    let mut shown = methods.shown(task).await?;
     say(json!({ "task": reply::task(&shown) })).await;
     let mut state = state_of(&shown.task);
     let mut quiet = Instant::now();
@@ -69,7 +74,7 @@ async fn follow(desk: &Desk, task: &TaskId, id: &Value, sender: &mpsc::Sender<By
                 continue;
             }
         }
-        shown = desk.shown(task).await?;
+        shown = methods.shown(task).await?;
         let now = state_of(&shown.task);
         if now != state {
             state = now;
@@ -79,7 +84,7 @@ async fn follow(desk: &Desk, task: &TaskId, id: &Value, sender: &mpsc::Sender<By
             say(reply::status_update(&shown.task)).await;
             quiet = Instant::now();
         }
-        tokio::time::sleep(LOOKS).await;
+        tokio::time::sleep(READ_INTERVAL).await;
     }
     Ok(())
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 
 use super::conversation::Conversation;
-use super::pace::Pace;
-use delivery::notify::{Talk, Undelivered};
+use super::rate_limit::SenderRates;
+use delivery::notify::{ChatApi, Undelivered};
 use service::Service;
-use setup::automation::chat::{ChatFile, Heard};
+use setup::automation::chat::{ChatFile, IncomingMessage};
 use setup::config::notify::Channel;
 
 /// Longest pause before a reply that a service may ask for.
@@ -28,8 +28,8 @@ pub(super) struct Bridge {
 
 impl Bridge {
     /// Returns the API of its service.
-    pub(super) fn talk(&self) -> Talk<'_> {
-        Talk::new(&self.service, &self.chat.channel, &self.channel)
+    pub(super) fn api(&self) -> ChatApi<'_> {
+        ChatApi::new(&self.service, &self.chat.channel, &self.channel)
     }
 
     /// Makes a conversation without earlier messages.
@@ -38,7 +38,7 @@ impl Bridge {
             service: Arc::clone(&self.service),
             name: self.name.clone(),
             chat: self.chat.clone(),
-            pace: Pace::default(),
+            rate_limit: SenderRates::default(),
         }
     }
 
@@ -51,23 +51,27 @@ impl Bridge {
     pub(super) fn secret(&self) -> Result<String, Undelivered> {
         let missing = || Undelivered::later(format!("chat.d/{}.toml names no `secret`", self.name));
         let secret = self.chat.secret.as_ref().ok_or_else(missing)?;
-        self.talk().fetch(&format!("chat {}", self.name), secret)
+        self.api().fetch(&format!("chat {}", self.name), secret)
     }
 
     /// Carries out a message. Returns the reply; none if the message is not for this chat.
-    pub(super) async fn reply(&self, conversation: &mut Conversation, heard: &Heard) -> Option<String> {
+    pub(super) async fn reply(
+        &self,
+        conversation: &mut Conversation,
+        incoming: &IncomingMessage,
+    ) -> Option<String> {
         // Panics are caught, because the service would send the message again without end.
-        let answer = AssertUnwindSafe(conversation.answer(heard)).catch_unwind().await;
+        let answer = AssertUnwindSafe(conversation.reply_to(incoming)).catch_unwind().await;
         answer.unwrap_or_else(|_| Some("It failed inside the supervisor; its log has the reason.".to_owned()))
     }
 
     /// Carries out a message, and sends the reply. A reply that cannot be sent is dropped.
-    pub(super) async fn hear(&self, conversation: &mut Conversation, heard: &Heard) {
-        let Some(reply) = self.reply(conversation, heard).await else { return };
-        let thread = Some(heard.thread.as_str()).filter(|thread| !thread.is_empty());
+    pub(super) async fn handle(&self, conversation: &mut Conversation, incoming: &IncomingMessage) {
+        let Some(reply) = self.reply(conversation, incoming).await else { return };
+        let thread = Some(incoming.thread.as_str()).filter(|thread| !thread.is_empty());
         for attempt in 1..=REPLIES {
-            let id = format!("chat/{}/{}", self.name, heard.id);
-            let Err(error) = self.talk().say(&heard.chat, thread, &reply, &id).await else { return };
+            let id = format!("chat/{}/{}", self.name, incoming.id);
+            let Err(error) = self.api().send(&incoming.chat, thread, &reply, &id).await else { return };
             let pause = match &error {
                 Undelivered::Later { after, .. } => after.unwrap_or(Duration::from_secs(1)),
                 Undelivered::Refused(_) => REPLY_PAUSE,

@@ -40,7 +40,7 @@ fn begin(service: &Arc<Service>, round: &CancellationToken) -> JoinSet<()> {
     let mut bridges = JoinSet::new();
     let (config, chats) = (service.config(), service.chats().chats(service.root()));
     // Chats that could not be served before may have been removed.
-    service.chats().deaf().iter().for_each(|(name, _)| service.chats().closed(name));
+    service.chats().disconnected().iter().for_each(|(name, _)| service.chats().closed(name));
     for (name, chat) in chats.usable() {
         let channel = match config.notify.find(&chat.channel) {
             Ok(channel) => channel,
@@ -65,15 +65,16 @@ fn begin(service: &Arc<Service>, round: &CancellationToken) -> JoinSet<()> {
 async fn keep(bridge: Arc<Bridge>, stop: CancellationToken) {
     let mut failures = 0;
     while !stop.is_cancelled() {
-        let (own, ending) = (Arc::clone(&bridge), stop.clone());
+        let (bridge_of_task, ending) = (Arc::clone(&bridge), stop.clone());
         // A separate task, so that a panic ends only this try.
-        let running = AbortOnDropHandle::new(tokio::spawn(async move { run(&own, &ending).await }));
+        let running =
+            AbortOnDropHandle::new(tokio::spawn(async move { run(&bridge_of_task, &ending).await }));
         let error = match running.await {
             Ok(Ok(())) => break,
             Ok(Err(error)) => error,
             Err(_) => Undelivered::later("the bridge panicked"),
         };
-        if bridge.service.chats().line(&bridge.name).connected {
+        if bridge.service.chats().connection(&bridge.name).connected {
             failures = 0;
         }
         if failures == 0 {

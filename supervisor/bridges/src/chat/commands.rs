@@ -24,7 +24,7 @@ pub(super) fn for_chats(text: &str, is_open: impl Fn(&str) -> bool) -> String {
     shown
 }
 
-/// True if the text after `schedules` is a subcommand that chats have.
+/// Returns true if the text after `schedules` is a subcommand that chats have.
 fn is_of_chats(rest: &str) -> bool {
     let word = rest
         .split_ascii_whitespace()
@@ -34,7 +34,7 @@ fn is_of_chats(rest: &str) -> bool {
     ["", "list", "show", "run", "pause", "resume", "add", "rm"].contains(&word)
 }
 
-/// True if a text still contains a command that only a terminal has.
+/// Returns true if a text still contains a command that only a terminal has.
 pub(super) fn names_terminal(text: &str) -> bool {
     text.contains(PROGRAM)
 }

@@ -25,18 +25,18 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// State by which a broken connection is resumed.
 #[derive(Debug, Default)]
-struct Session {
+struct GatewaySession {
     id: Option<String>,
     /// Number of the last event.
     number: Option<u64>,
     /// Id of the bot.
-    own: String,
+    bot_id: String,
     /// True if the last connection was accepted.
     is_live: bool,
 }
 
 /// End of a connection that did not break.
-enum Ended {
+enum ConnectionEnd {
     Stopped,
     /// The service asks for a new connection.
     Again,
@@ -45,11 +45,11 @@ enum Ended {
 /// Handles messages until `stop`.
 pub(super) async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(), Undelivered> {
     let mut conversation = bridge.conversation();
-    let mut session = Session::default();
+    let mut session = GatewaySession::default();
     loop {
         match connection(bridge, &mut conversation, &mut session, stop).await {
-            Ok(Ended::Stopped) => return Ok(()),
-            Ok(Ended::Again) => {}
+            Ok(ConnectionEnd::Stopped) => return Ok(()),
+            Ok(ConnectionEnd::Again) => {}
             // A connection that was accepted is resumed at once, without the pause for a failing bridge.
             Err(_) if session.id.is_some() && session.is_live => {}
             Err(error) => return Err(error),
@@ -65,10 +65,10 @@ pub(super) async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(),
 async fn connection(
     bridge: &Bridge,
     conversation: &mut Conversation,
-    session: &mut Session,
+    session: &mut GatewaySession,
     stop: &CancellationToken,
-) -> Result<Ended, Undelivered> {
-    let talk = bridge.talk();
+) -> Result<ConnectionEnd, Undelivered> {
+    let talk = bridge.api();
     let base = bridge.chat.gateway.as_deref().unwrap_or(GATEWAY).trim_end_matches('/');
     let mut socket = talk.discord_socket(&format!("{base}/?v=10&encoding=json")).await?;
     let hello = tokio::time::timeout(HELLO, socket.next()).await;
@@ -81,7 +81,7 @@ async fn connection(
     loop {
         // Cancel-safe: an incomplete message stays in the socket.
         let message = tokio::select! {
-            () = stop.cancelled() => return Ok(Ended::Stopped),
+            () = stop.cancelled() => return Ok(ConnectionEnd::Stopped),
             () = tokio::time::sleep_until(next_beat) => {
                 if !is_answered {
                     return Err(Undelivered::later("the gateway gives no sign of life"));
@@ -101,10 +101,10 @@ async fn connection(
             // 1: a request for a heartbeat.
             Some(1) => socket.send(&json!({ "op": 1, "d": session.number })).await?,
             // 7: reconnect and resume.
-            Some(7) => return Ok(Ended::Again),
+            Some(7) => return Ok(ConnectionEnd::Again),
             // 9: the session is invalid, so nothing can be resumed.
             Some(9) => {
-                *session = Session::default();
+                *session = GatewaySession::default();
                 return Err(Undelivered::later("the gateway does not know the session"));
             }
             // 11: acknowledgement of a heartbeat.
@@ -115,7 +115,7 @@ async fn connection(
 }
 
 /// Returns the first message: it resumes a session, or begins one.
-fn opening(session: &Session, token: &str) -> Value {
+fn opening(session: &GatewaySession, token: &str) -> Value {
     match &session.id {
         Some(id) => json!({ "op": 6, "d": { "token": token, "session_id": id, "seq": session.number } }),
         None => json!({ "op": 2, "d": {
@@ -125,22 +125,27 @@ fn opening(session: &Session, token: &str) -> Value {
     }
 }
 
-async fn event(bridge: &Bridge, conversation: &mut Conversation, session: &mut Session, message: &Value) {
+async fn event(
+    bridge: &Bridge,
+    conversation: &mut Conversation,
+    session: &mut GatewaySession,
+    message: &Value,
+) {
     let data = &message["d"];
     match message["t"].as_str() {
         Some("READY") => {
             session.is_live = true;
             session.id = data["session_id"].as_str().map(str::to_owned);
-            data["user"]["id"].as_str().unwrap_or_default().clone_into(&mut session.own);
+            data["user"]["id"].as_str().unwrap_or_default().clone_into(&mut session.bot_id);
             bridge.connected(Some(&format!("@{}", data["user"]["username"].as_str().unwrap_or("?"))));
-            catch_up(bridge, conversation, &session.own).await;
+            catch_up(bridge, conversation, &session.bot_id).await;
         }
         Some("RESUMED") => {
             session.is_live = true;
             bridge.connected(None);
         }
         Some("MESSAGE_CREATE") => {
-            take(bridge, conversation, &session.own, data, data["guild_id"].is_null()).await;
+            take(bridge, conversation, &session.bot_id, data, data["guild_id"].is_null()).await;
         }
         Some(_) | None => {}
     }

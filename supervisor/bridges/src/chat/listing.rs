@@ -5,7 +5,7 @@ use clap::ArgMatches;
 use kernel::{Sort, Status};
 
 use super::reply;
-use super::verb::Asker;
+use super::verb::ChatCommand;
 use base::failure::Failure;
 use verbs::{List, Listed};
 
@@ -15,25 +15,25 @@ const LISTED: u32 = 20;
 const FOOT: usize = 400;
 
 /// Handles the words after `/kanban list`.
-pub(super) async fn list(asker: &Asker<'_>, matches: &ArgMatches) -> Result<String, Failure> {
-    let mut list: List = asker.verb(matches)?;
+pub(super) async fn list(command: &ChatCommand<'_>, matches: &ArgMatches) -> Result<String, Failure> {
+    let mut list: List = command.verb(matches)?;
     list.sort.get_or_insert(Sort::Updated);
     list.page = true;
     let mut limit = list.limit.unwrap_or(LISTED);
     loop {
         list.limit = Some(limit);
-        let (tasks, next) = asker.call(list.clone()).await?.split();
+        let (tasks, next) = command.call(list.clone()).await?.split();
         let shown = tasks.len();
         if shown == 0 {
             return Ok("No tasks.".to_owned());
         }
-        let text = asker.text_of::<List>(&Listed::Rows(tasks))?;
+        let text = command.text_of::<List>(&Listed::Rows(tasks))?;
         if !reply::has_room_for(&text, FOOT) && shown > 1 {
             limit = u32::try_from(shown / 2).unwrap_or(1);
             continue;
         }
         let Some(next) = next else { return Ok(text) };
-        let more = match total(asker, &list).await? {
+        let more = match total(command, &list).await? {
             Some(total) => format!("{} more", total.saturating_sub(shown as u64)),
             None => "more".to_owned(),
         };
@@ -43,13 +43,13 @@ pub(super) async fn list(asker: &Asker<'_>, matches: &ArgMatches) -> Result<Stri
 }
 
 /// Returns the number of tasks that match a list; none if it cannot be taken from the counts.
-async fn total(asker: &Asker<'_>, list: &List) -> Result<Option<u64>, Failure> {
+async fn total(command: &ChatCommand<'_>, list: &List) -> Result<Option<u64>, Failure> {
     let is_counted = !list.mine && list.search.is_none() && list.since.is_none() && list.cursor.is_none();
     if !is_counted {
         return Ok(None);
     }
-    let call = asker.call_of::<List>().await?;
-    let tenant = asker.actor().tenant.or_else(|| list.tenant.clone());
+    let call = command.call_for::<List>().await?;
+    let tenant = command.actor().tenant.or_else(|| list.tenant.clone());
     let (assignee, statuses, archived) = (list.assignee.clone(), list.status.clone(), list.archived);
     let counts = call.read(move |view| view.tasks_by_status(tenant.as_ref(), assignee.as_ref())).await?;
     let is_listed = |status: &Status| {

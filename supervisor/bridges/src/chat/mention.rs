@@ -30,11 +30,11 @@ impl Verb for Mentioning {
         let roster = call.service.roster();
         let tenant = call.confined().cloned();
         let config = call.service.config();
-        let own = config.tenants.require(tenant.as_ref())?;
-        let policy = own.and_then(|own| own.policy.clone());
+        let tenant_config = config.tenants.require(tenant.as_ref())?;
+        let policy = tenant_config.and_then(|own| own.policy.clone());
         // As for a new task: a sender with a tenant may only use the tenant's directories.
-        let said = self.workspace.as_deref().unwrap_or("scratch");
-        let workspace = Some(place_of(&mut call, tenant.as_ref(), said).await?);
+        let named = self.workspace.as_deref().unwrap_or("scratch");
+        let workspace = Some(place_of(&mut call, tenant.as_ref(), named).await?);
         let task = NewTask { tenant, policy, workspace, ..NewTask::default() };
         let chat = call.chat().cloned();
         call.write(move |board, actor| {

@@ -19,13 +19,13 @@ mod bridge;
 mod bridges;
 mod commands;
 mod conversation;
+mod directory;
 mod discord;
 mod discord_message;
 mod discord_missed;
-mod here;
 mod listing;
 mod mention;
-mod pace;
+mod rate_limit;
 mod registry;
 mod reply;
 mod scheduling;
@@ -40,6 +40,6 @@ use api::{Surface, mount_exchange};
 pub fn mount(surface: Surface) -> Surface {
     let mut surface =
         mount_exchange(surface, webhook::MESSAGES, |ask, whole| Box::pin(webhook::exchange(ask, whole)));
-    surface.beside.push(|service, stop| Box::pin(bridges::serve(service, stop)));
+    surface.background.push(|service, stop| Box::pin(bridges::serve(service, stop)));
     surface
 }

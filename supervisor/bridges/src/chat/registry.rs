@@ -3,10 +3,10 @@
 use clap::{ArgMatches, Command as Parser};
 use kernel::ScheduleName;
 
-use super::here::{here, place};
+use super::directory::{directory_command, directory_of_thread};
 use super::listing::list;
 use super::scheduling::add;
-use super::verb::{Asker, parsed, parser, permit};
+use super::verb::{ChatCommand, parsed, parser, permit};
 use api::{Verb as _, Working};
 use base::exit::Code;
 use base::failure::Failure;
@@ -18,13 +18,13 @@ const SCHEDULES: &str = "/schedules takes: list, show NAME, run NAME, pause NAME
      add NAME --at TIME|--every DURATION|--cron PATTERN --title TEXT [--assignee NAME]";
 
 /// A verb that is open to chats.
-struct Row {
+struct ChatVerb {
     name: &'static str,
     may: May,
     /// Ids of the open arguments.
     open: &'static [&'static str],
     parser: fn(&[&str]) -> Parser,
-    run: for<'a> fn(&'a Asker<'a>, &ArgMatches) -> Working<'a, String>,
+    run: for<'a> fn(&'a ChatCommand<'a>, &ArgMatches) -> Working<'a, String>,
 }
 
 /// Expands to the function that fills in a chat's values; to an empty one by default.
@@ -39,12 +39,12 @@ macro_rules! prepared {
 
 macro_rules! rows {
     ($($may:ident { $($verb:ident [$($open:literal)*] $(=> $prepare:path)?,)* })*) => {
-        const ROWS: &[Row] = &[$($(Row {
+        const ROWS: &[ChatVerb] = &[$($(ChatVerb {
             name: verbs::$verb::NAME,
             may: May::$may,
             open: &[$($open,)*],
             parser: |open| parser::<verbs::$verb>("/kanban", open),
-            run: |asker, matches| asker.run::<verbs::$verb>(matches, prepared!($($prepare)?)),
+            run: |command, matches| command.run::<verbs::$verb>(matches, prepared!($($prepare)?)),
         },)*)*];
     };
 }
@@ -86,79 +86,80 @@ rows! {
 }
 
 /// Uses later lines as the body, and the thread's directory as the workspace.
-fn create(create: &mut Create, asker: &Asker<'_>) {
-    create.workspace = asker.place.as_ref().map(|path| format!("dir:{path}"));
+fn create(create: &mut Create, command: &ChatCommand<'_>) {
+    create.workspace = command.directory.as_ref().map(|path| format!("dir:{path}"));
     if create.body.is_none()
-        && let Some((_, rest)) = asker.heard.text.split_once('\n')
+        && let Some((_, rest)) = command.incoming.text.split_once('\n')
     {
         create.body = Some(rest.trim().to_owned()).filter(|body| !body.is_empty());
     }
 }
 
-fn answer(answer: &mut Answer, _: &Asker<'_>) {
+fn answer(answer: &mut Answer, _: &ChatCommand<'_>) {
     answer.reply = Some(std::mem::take(&mut answer.words).join(" ")).filter(|words| !words.is_empty());
 }
 
 /// Handles the words after `/kanban` or `/task`.
-pub(super) async fn kanban(asker: &mut Asker<'_>, words: &[String]) -> Result<String, Failure> {
-    let Some((verb, words)) = words.split_first() else { return Ok(help(asker.sender.may)) };
+pub(super) async fn kanban(command: &mut ChatCommand<'_>, words: &[String]) -> Result<String, Failure> {
+    let Some((verb, words)) = words.split_first() else { return Ok(help(command.sender.may)) };
     if verb == "help" {
-        return help_of(asker.sender.may, words);
+        return help_of(command.sender.may, words);
     }
     if verb == "here" {
-        return here(asker, words).await;
+        return directory_command(command, words).await;
     }
     let row = row(verb)?;
-    permit(asker, row.may, verb)?;
+    permit(command, row.may, verb)?;
     let matches = parsed((row.parser)(row.open), row.open, words)?;
     if row.name == List::NAME {
-        return list(asker, &matches).await;
+        return list(command, &matches).await;
     }
     if row.name == Create::NAME {
-        asker.place = place(asker).await?;
+        command.directory = directory_of_thread(command).await?;
     }
-    (row.run)(asker, &matches).await
+    (row.run)(command, &matches).await
 }
 
 /// Handles the words after `/schedules`.
-pub(super) async fn schedules(asker: &Asker<'_>, words: &[String]) -> Result<String, Failure> {
-    let said: Vec<&str> = words.iter().map(String::as_str).collect();
+pub(super) async fn schedules(command: &ChatCommand<'_>, words: &[String]) -> Result<String, Failure> {
+    let arguments: Vec<&str> = words.iter().map(String::as_str).collect();
     let named = |name: &str| name.parse::<ScheduleName>().map_err(|e| Failure::usage(e.to_string()));
-    match said.as_slice() {
+    match arguments.as_slice() {
         [] | ["list"] => {
-            let mut lines = asker.call(ListSchedules::default()).await?;
+            let mut lines = command.call(ListSchedules::default()).await?;
             // The board of a schedule with a defective file is unknown, so it is not shown.
-            lines.retain(|line| line.board.as_ref().is_some_and(|board| asker.require_reach(board).is_ok()));
+            lines
+                .retain(|line| line.board.as_ref().is_some_and(|board| command.require_reach(board).is_ok()));
             if lines.is_empty() {
                 return Ok("No schedules. /help schedules shows how to add one.".to_owned());
             }
-            asker.text_of::<ListSchedules>(&lines)
+            command.text_of::<ListSchedules>(&lines)
         }
-        ["show", name] => asker.text_of::<ListSchedules>(&reached(asker, named(name)?).await?),
+        ["show", name] => command.text_of::<ListSchedules>(&reached(command, named(name)?).await?),
         ["run", name] => {
-            permit(asker, May::Mutate, "run")?;
-            reached(asker, named(name)?).await?;
-            let tick = asker.call(RunSchedule { name: named(name)? }).await?;
+            permit(command, May::Mutate, "run")?;
+            reached(command, named(name)?).await?;
+            let tick = command.call(RunSchedule { name: named(name)? }).await?;
             let tasks: Vec<&str> = tick.tasks.iter().map(kernel::TaskId::as_str).collect();
             let made =
                 if tasks.is_empty() { "its command has been started".to_owned() } else { tasks.join(" ") };
             Ok(format!("Ran {name}  {made}"))
         }
         [word @ ("pause" | "resume"), name] => {
-            permit(asker, May::Mutate, word)?;
+            permit(command, May::Mutate, word)?;
             let paused = *word == "pause";
-            reached(asker, named(name)?).await?;
-            asker.call(PauseSchedule { name: named(name)?, paused }).await?;
+            reached(command, named(name)?).await?;
+            command.call(PauseSchedule { name: named(name)?, paused }).await?;
             Ok(format!("{} {name}", if paused { "Paused" } else { "Resumed" }))
         }
         ["add", ..] => {
-            permit(asker, May::Approve, "add")?;
-            add(asker, words.get(1..).unwrap_or_default()).await
+            permit(command, May::Approve, "add")?;
+            add(command, words.get(1..).unwrap_or_default()).await
         }
         ["rm", name] => {
-            permit(asker, May::Approve, "rm")?;
-            reached(asker, named(name)?).await?;
-            let removed = asker.call(RemoveSchedule { name: named(name)? }).await?;
+            permit(command, May::Approve, "rm")?;
+            reached(command, named(name)?).await?;
+            let removed = command.call(RemoveSchedule { name: named(name)? }).await?;
             Ok(format!("Removed {}", removed.name))
         }
         _ => Err(Failure::usage(SCHEDULES)),
@@ -166,25 +167,25 @@ pub(super) async fn schedules(asker: &Asker<'_>, words: &[String]) -> Result<Str
 }
 
 /// Returns a schedule. Refuses it if its board is unknown, or if the sender may not reach that board.
-async fn reached(asker: &Asker<'_>, name: ScheduleName) -> Result<Vec<ScheduleLine>, Failure> {
-    let found = asker.call(ListSchedules { name: Some(name) }).await?;
-    for line in &found {
+async fn reached(command: &ChatCommand<'_>, name: ScheduleName) -> Result<Vec<ScheduleLine>, Failure> {
+    let lines = command.call(ListSchedules { name: Some(name) }).await?;
+    for line in &lines {
         let unknown = || {
             let message =
                 format!("the file of the schedule {} is defective, so its board is not known", line.name);
             Failure::new(Code::NotPermitted, message)
         };
-        asker.require_reach(line.board.as_ref().ok_or_else(unknown)?)?;
+        command.require_reach(line.board.as_ref().ok_or_else(unknown)?)?;
     }
-    Ok(found)
+    Ok(lines)
 }
 
-/// True if a verb is open to chats.
+/// Returns true if a verb is open to chats.
 pub(super) fn is_open(verb: &str) -> bool {
     ROWS.iter().any(|row| row.name == verb)
 }
 
-fn row(verb: &str) -> Result<&'static Row, Failure> {
+fn row(verb: &str) -> Result<&'static ChatVerb, Failure> {
     let verb = if verb == "ls" { "list" } else { verb };
     ROWS.iter().find(|row| row.name == verb).ok_or_else(|| {
         let word: String = verb.chars().filter(|c| !c.is_control()).take(40).collect();

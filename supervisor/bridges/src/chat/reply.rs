@@ -10,7 +10,7 @@ use base::terminal::printable;
 const LONGEST: usize = 1800;
 
 /// Formats the result of a message: its text, or the refusal. `is_open` is true for a verb that chats may use.
-pub(super) fn of(outcome: Result<String, Failure>, is_open: fn(&str) -> bool) -> String {
+pub(super) fn from_outcome(outcome: Result<String, Failure>, is_open: fn(&str) -> bool) -> String {
     match outcome {
         Ok(text) if text.trim().is_empty() => "Done.".to_owned(),
         Ok(text) => bounded(&text),
@@ -48,7 +48,7 @@ pub(super) fn bounded(text: &str) -> String {
     lines.trim_end().to_owned()
 }
 
-/// True if a text as plain lines fits completely, with space for more characters.
+/// Returns true if a text as plain lines fits completely, with space for more characters.
 pub(super) fn has_room_for(text: &str, more: usize) -> bool {
     text.trim_end().lines().map(|line| line_of(line).chars().count() + 1).sum::<usize>() + more <= LONGEST
 }
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_reason_and_no_place_of_the_host() {
-        let of = |outcome| of(outcome, |verb| verb == "list");
+        let of = |outcome| from_outcome(outcome, |verb| verb == "list");
         let failure = Failure::usage("there is no such task").hint("supervisor doctor");
         assert_eq!(of(Err(failure)), "Not done: there is no such task");
         let failure = Failure::usage("there is no such task").hint("`supervisor list` shows them");

@@ -3,8 +3,8 @@
 use clap::{CommandFactory as _, FromArgMatches as _};
 use kernel::{Missed, Overlap, Profile, ScheduleName};
 
-use super::here::place;
-use super::verb::{Asker, parsed};
+use super::directory::directory_of_thread;
+use super::verb::{ChatCommand, parsed};
 use base::failure::Failure;
 use setup::automation::schedules::{ScheduleText, TaskText, TimesText};
 use verbs::{SaveSchedule, of_address};
@@ -19,7 +19,7 @@ use verbs::{SaveSchedule, of_address};
     color = clap::ColorChoice::Never,
     term_width = 0
 )]
-struct Add {
+struct AddArguments {
     /// Its name
     name: ScheduleName,
     #[command(flatten)]
@@ -39,18 +39,18 @@ struct Add {
 }
 
 /// Adds the schedule described by the words after `/schedules add`.
-pub(super) async fn add(asker: &Asker<'_>, words: &[String]) -> Result<String, Failure> {
-    let command = Add::command();
-    let open: Vec<String> = command.get_arguments().map(|argument| argument.get_id().to_string()).collect();
+pub(super) async fn add(command: &ChatCommand<'_>, words: &[String]) -> Result<String, Failure> {
+    let parser = AddArguments::command();
+    let open: Vec<String> = parser.get_arguments().map(|argument| argument.get_id().to_string()).collect();
     let open: Vec<&str> = open.iter().map(String::as_str).collect();
-    let matches = parsed(command, &open, words)?;
-    let add = Add::from_arg_matches(&matches).map_err(|e| Failure::usage(e.to_string()))?;
-    let body = asker.heard.text.split_once('\n').map(|(_, rest)| rest.trim().to_owned());
+    let matches = parsed(parser, &open, words)?;
+    let add = AddArguments::from_arg_matches(&matches).map_err(|e| Failure::usage(e.to_string()))?;
+    let body = command.incoming.text.split_once('\n').map(|(_, rest)| rest.trim().to_owned());
     let task = TaskText {
         title: add.title,
         body: body.filter(|body| !body.is_empty()),
         assignee: add.assignee,
-        workspace: place(asker).await?.map(|path| format!("dir:{path}")),
+        workspace: directory_of_thread(command).await?.map(|path| format!("dir:{path}")),
         ..TaskText::default()
     };
     let schedule = ScheduleText {
@@ -60,10 +60,10 @@ pub(super) async fn add(asker: &Asker<'_>, words: &[String]) -> Result<String, F
         time_zone: add.times.time_zone,
         missed: add.missed,
         overlap: add.overlap,
-        board: Some(asker.board.clone()),
-        channel: Some(of_address(&asker.address())),
+        board: Some(command.board.clone()),
+        channel: Some(of_address(&command.address())),
         task: Some(task),
         ..ScheduleText::default()
     };
-    asker.shown(SaveSchedule { name: add.name, schedule: Some(schedule), text: None, replace: false }).await
+    command.shown(SaveSchedule { name: add.name, schedule: Some(schedule), text: None, replace: false }).await
 }

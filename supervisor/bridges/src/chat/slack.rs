@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::bridge::Bridge;
 use delivery::notify::{Socket, Undelivered};
-use setup::automation::chat::Heard;
+use setup::automation::chat::IncomingMessage;
 
 /// Longest silence of a connection; the service sends pings more often.
 const SILENCE: Duration = Duration::from_mins(5);
@@ -15,9 +15,9 @@ const SILENCE: Duration = Duration::from_mins(5);
 /// Handles messages until `stop`.
 pub(super) async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(), Undelivered> {
     let mut conversation = bridge.conversation();
-    let talk = bridge.talk();
+    let talk = bridge.api();
     let me = talk.slack("auth.test", &json!({})).await?;
-    let (own, name) = (text(&me["user_id"]), text(&me["user"]));
+    let (bot_id, name) = (text(&me["user_id"]), text(&me["user"]));
     loop {
         let mut socket = talk.slack_socket(&bridge.secret()?).await?;
         loop {
@@ -31,8 +31,8 @@ pub(super) async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(),
                 // The service asks for a new connection, as it does every few hours.
                 Some("disconnect") => break,
                 _ => {
-                    if let Some(heard) = heard(&own, &envelope) {
-                        bridge.hear(&mut conversation, &heard).await;
+                    if let Some(incoming) = incoming(&bot_id, &envelope) {
+                        bridge.handle(&mut conversation, &incoming).await;
                     }
                     acknowledge(&mut socket, &envelope).await?;
                 }
@@ -51,10 +51,10 @@ async fn acknowledge(socket: &mut Socket, envelope: &Value) -> Result<(), Undeli
 }
 
 /// Returns a person's own words in an event.
-fn heard(own: &str, envelope: &Value) -> Option<Heard> {
+fn incoming(bot_id: &str, envelope: &Value) -> Option<IncomingMessage> {
     let payload = &envelope["payload"];
     match envelope["type"].as_str()? {
-        "slash_commands" => Some(Heard {
+        "slash_commands" => Some(IncomingMessage {
             id: payload["trigger_id"].as_str()?.to_owned(),
             sender: payload["user_id"].as_str()?.to_owned(),
             chat: payload["channel_id"].as_str()?.to_owned(),
@@ -63,25 +63,25 @@ fn heard(own: &str, envelope: &Value) -> Option<Heard> {
             replied: None,
             is_direct: text(&payload["channel_name"]) == "directmessage",
         }),
-        "events_api" => said(own, payload),
+        "events_api" => message_event(bot_id, payload),
         _ => None,
     }
 }
 
-fn said(own: &str, payload: &Value) -> Option<Heard> {
+fn message_event(bot_id: &str, payload: &Value) -> Option<IncomingMessage> {
     let event = &payload["event"];
     // A subtype is an edit, a join or a message of a program.
-    let is_of_others = event["bot_id"].is_string() || event["subtype"].is_string() || event["user"] == own;
+    let is_of_others = event["bot_id"].is_string() || event["subtype"].is_string() || event["user"] == bot_id;
     if event["type"] != "message" || is_of_others {
         return None;
     }
     let thread = event["thread_ts"].as_str().filter(|thread| event["ts"] != **thread);
-    let of_me = thread.is_some() && event["parent_user_id"] == own;
+    let of_me = thread.is_some() && event["parent_user_id"] == bot_id;
     let words = unescaped(event["text"].as_str()?);
     // A command may follow a mention of the bot.
-    let mention = format!("<@{own}>");
+    let mention = format!("<@{bot_id}>");
     let words = words.trim_start().strip_prefix(&mention).map_or(words.as_str(), str::trim_start).to_owned();
-    Some(Heard {
+    Some(IncomingMessage {
         id: payload["event_id"].as_str()?.to_owned(),
         sender: event["user"].as_str()?.to_owned(),
         chat: event["channel"].as_str()?.to_owned(),
@@ -105,17 +105,17 @@ fn text(value: &Value) -> String {
 mod tests {
     use super::*;
 
-    fn event(more: &Value) -> Option<Heard> {
+    fn event(more: &Value) -> Option<IncomingMessage> {
         let mut event = json!({ "type": "message", "user": "U1", "channel": "C1", "ts": "5.1", "text": "/kanban list", "channel_type": "channel" });
         event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        heard("UB", &json!({ "type": "events_api", "payload": { "event_id": "Ev1", "event": event } }))
+        incoming("UB", &json!({ "type": "events_api", "payload": { "event_id": "Ev1", "event": event } }))
     }
 
     #[test]
     fn a_message_of_a_person_is_heard_and_none_of_a_program() {
-        let heard = event(&json!({ "text": "<@UB> /kanban create a&amp;b" })).unwrap();
+        let incoming = event(&json!({ "text": "<@UB> /kanban create a&amp;b" })).unwrap();
         assert_eq!(
-            (heard.text.as_str(), heard.id.as_str(), heard.is_direct),
+            (incoming.text.as_str(), incoming.id.as_str(), incoming.is_direct),
             ("/kanban create a&b", "Ev1", false)
         );
         assert!(event(&json!({ "channel_type": "im" })).unwrap().is_direct);
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn a_slash_command_is_a_line() {
         let payload = json!({ "command": "/kanban", "text": "list --why", "user_id": "U1", "channel_id": "D1", "trigger_id": "1.2", "channel_name": "directmessage" });
-        let heard = heard("UB", &json!({ "type": "slash_commands", "payload": payload })).unwrap();
-        assert_eq!((heard.text.as_str(), heard.is_direct), ("/kanban list --why", true));
+        let incoming = incoming("UB", &json!({ "type": "slash_commands", "payload": payload })).unwrap();
+        assert_eq!((incoming.text.as_str(), incoming.is_direct), ("/kanban list --why", true));
     }
 }

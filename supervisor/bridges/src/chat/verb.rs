@@ -14,34 +14,34 @@ use kernel::{Actor, Address, BoardName, RequestId};
 
 use super::commands::for_chats;
 use api::command::{Command, Replies, Reply};
-use api::{AnyReply, AnyVerb, Call, Entry, OnBoard, Typed, Verb, Working, blocking, not_for_members};
+use api::{AnyReply, AnyVerb, Call, OnBoard, Typed, Verb, VerbEntry, Working, blocking, not_for_members};
 use base::exit::Code;
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::short_ids::Abbreviated;
 use base::terminal::Screen;
 use service::Service;
-use setup::automation::chat::{ChatFile, Heard, May, Sender};
+use setup::automation::chat::{ChatFile, IncomingMessage, May, Sender};
 use verbs::Resolve;
 
 /// Width of tables, in characters.
 const WIDTH: usize = 120;
 
 /// Context of a command: its chat, sender and board.
-pub(super) struct Asker<'a> {
+pub(super) struct ChatCommand<'a> {
     pub(super) service: &'a Arc<Service>,
     pub(super) name: &'a str,
     pub(super) chat: &'a ChatFile,
     pub(super) sender: &'a Sender,
-    pub(super) heard: &'a Heard,
+    pub(super) incoming: &'a IncomingMessage,
     pub(super) board: BoardName,
     /// Directory in which a new task works.
-    pub(super) place: Option<String>,
+    pub(super) directory: Option<String>,
     /// Returns true for a verb that is open to chats.
     pub(super) is_open: fn(&str) -> bool,
 }
 
-impl Asker<'_> {
+impl ChatCommand<'_> {
     /// Returns the sender as a person. A sender with a tenant sees only that tenant, like its users.
     pub(super) fn actor(&self) -> Actor {
         let tenant = self.sender.tenant.clone();
@@ -51,7 +51,7 @@ impl Asker<'_> {
     }
 
     pub(super) fn address(&self) -> Address {
-        self.heard.address(&self.chat.channel)
+        self.incoming.address(&self.chat.channel)
     }
 
     /// Refuses a board that the sender may not reach from this chat.
@@ -68,15 +68,15 @@ impl Asker<'_> {
 
     /// Returns the request id, derived from the message's id, so that a repeated message is carried out once.
     fn request_id(&self) -> Result<RequestId, Failure> {
-        let id = format!("chat/{}/{}", self.name, self.heard.id);
+        let id = format!("chat/{}/{}", self.name, self.incoming.id);
         id.parse().map_err(|e: kernel::ParseError| Failure::usage(format!("the id of the message: {e}")))
     }
 
-    pub(super) async fn call_of<V: Verb>(&self) -> Result<Call, Failure> {
-        self.call_for(&Entry::of::<V>()).await
+    pub(super) async fn call_for<V: Verb>(&self) -> Result<Call, Failure> {
+        self.call_for_entry(&VerbEntry::for_verb::<V>()).await
     }
 
-    async fn call_for(&self, verb: &Entry) -> Result<Call, Failure> {
+    async fn call_for_entry(&self, verb: &VerbEntry) -> Result<Call, Failure> {
         let actor = self.actor();
         if !verb.admits(&actor) {
             return Err(not_for_members(&format!("`{}`", verb.name)));
@@ -92,7 +92,7 @@ impl Asker<'_> {
             }
         };
         let id = Some(self.request_id()?);
-        Ok(Call::new(service, self.board.clone(), board, actor, id).said_in(self.address()))
+        Ok(Call::new(service, self.board.clone(), board, actor, id).from_chat(self.address()))
     }
 
     /// Calls a verb. Ids of tasks may be abbreviated.
@@ -105,11 +105,11 @@ impl Asker<'_> {
         let entry = verb.entry();
         if let Some(mut abbreviated) = Abbreviated::of(entry.request, &verb.to_json()?)? {
             let resolve = Resolve { ids: abbreviated.ids() };
-            let resolved = self.call_of::<Resolve>().await?.make(resolve).await?;
+            let resolved = self.call_for::<Resolve>().await?.make(resolve).await?;
             verb = (entry.parse)(&abbreviated.with(resolved.ids))
                 .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))?;
         }
-        self.call_for(&entry).await?.make_any(verb).await
+        self.call_for_entry(&entry).await?.make_any(verb).await
     }
 
     /// Calls a verb. Returns the text that the command line would show.
@@ -139,7 +139,7 @@ impl Asker<'_> {
     pub(super) fn run<V: Command + Args>(
         &self,
         matches: &ArgMatches,
-        prepare: fn(&mut V, &Asker<'_>),
+        prepare: fn(&mut V, &ChatCommand<'_>),
     ) -> Working<'_, String> {
         match self.verb::<V>(matches) {
             Ok(mut verb) => {
@@ -160,14 +160,19 @@ impl Asker<'_> {
 }
 
 /// Refuses a sender without the right.
-pub(super) fn permit(asker: &Asker<'_>, needed: May, verb: &str) -> Result<(), Failure> {
-    let own = asker.sender.may;
-    if own >= needed {
+pub(super) fn permit(command: &ChatCommand<'_>, needed: May, verb: &str) -> Result<(), Failure> {
+    let rights = command.sender.may;
+    if rights >= needed {
         return Ok(());
     }
     Err(Failure::new(
         Code::NotPermitted,
-        format!("`{verb}` needs `{}`, and {} may `{}`", needed.as_str(), asker.sender.name, own.as_str()),
+        format!(
+            "`{verb}` needs `{}`, and {} may `{}`",
+            needed.as_str(),
+            command.sender.name,
+            rights.as_str()
+        ),
     ))
 }
 

@@ -14,11 +14,11 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::bridge::Bridge;
-use api::{Answered, Ask, Messages, Verb as _, Whole, answered};
+use api::{Ask, Messages, Verb as _, WholeRequest, WholeResponse, whole_response};
 use base::exit::Code;
 use base::failure::Failure;
-use delivery::notify::{Talk, Undelivered};
-use setup::automation::chat::{Heard, Posted};
+use delivery::notify::{ChatApi, Undelivered};
+use setup::automation::chat::{IncomingMessage, Posted};
 use verbs::ListChats;
 
 /// Path before the name of the chat.
@@ -38,14 +38,14 @@ pub(super) const MESSAGES: Messages = Messages {
     path: "/api/v1/chat/{name}",
     about: "What was said in the chat of a webhook, signed with the secret of its channel",
     verb: Some(ListChats::NAME),
-    message: || schema_for!(Said),
-    reply: || schema_for!(Replied),
+    message: || schema_for!(PostedMessage),
+    reply: || schema_for!(PostReply),
 };
 
 /// A message posted by a program.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Said {
+struct PostedMessage {
     /// Id of the message, the same if it is posted again.
     id: String,
     sender: String,
@@ -63,7 +63,7 @@ struct Said {
 
 /// Response to a posted message.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Replied {
+struct PostReply {
     /// Reply; none if the message was not for this chat.
     reply: Option<String>,
 }
@@ -82,7 +82,7 @@ pub(super) async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(),
                 None => return Ok(()),
             },
         };
-        let reply = bridge.reply(&mut conversation, &one.heard).await;
+        let reply = bridge.reply(&mut conversation, &one.message).await;
         // A sender that has gone posts it again, and gets the same reply.
         drop(one.reply.send(reply));
     }
@@ -96,11 +96,11 @@ struct Signed<'a> {
 }
 
 /// Responds to a post.
-pub(super) async fn exchange(ask: Ask, whole: Whole) -> Answered {
-    answered(answer(&ask, whole).await.map(|reply| Replied { reply })).await
+pub(super) async fn exchange(ask: Ask, whole: WholeRequest) -> WholeResponse {
+    whole_response(answer(&ask, whole).await.map(|reply| PostReply { reply })).await
 }
 
-async fn answer(ask: &Ask, whole: Whole) -> Result<Option<String>, Failure> {
+async fn answer(ask: &Ask, whole: WholeRequest) -> Result<Option<String>, Failure> {
     // Only operators may post: workers direct no boards.
     let call = ask.admit::<ListChats>().await?;
     if call.confined().is_some() {
@@ -122,12 +122,12 @@ async fn answer(ask: &Ask, whole: Whole) -> Result<Option<String>, Failure> {
         signature: header("webhook-signature"),
     };
     verify(&service, &name, signed, &whole.body)?;
-    let said: Said = serde_json::from_slice(&whole.body).map_err(|e| {
+    let message: PostedMessage = serde_json::from_slice(&whole.body).map_err(|e| {
         Failure::usage(format!("the message cannot be read: {e}"))
             .hint("`supervisor help docs/chat.md` shows one")
     })?;
     let (reply, answer) = oneshot::channel();
-    inbox.try_send(Posted { heard: said.heard()?, reply }).map_err(|_| {
+    inbox.try_send(Posted { message: message.incoming()?, reply }).map_err(|_| {
         Failure::new(Code::Throttled, format!("{WAITING} messages of this chat wait"))
             .hint("post it again later")
     })?;
@@ -155,7 +155,7 @@ fn verify(
     else {
         return Err(refused("the chat has no channel"));
     };
-    let talk = Talk::new(service, &file.channel, channel);
+    let talk = ChatApi::new(service, &file.channel, channel);
     let expected = talk
         .signature(id.unwrap_or_default(), at.unwrap_or_default(), body)
         .map_err(|_| Failure::failed("the secret of the channel cannot be read"))?;
@@ -171,8 +171,8 @@ fn verify(
     if shown { Ok(()) } else { Err(refused("its webhook-signature is not right")) }
 }
 
-impl Said {
-    fn heard(self) -> Result<Heard, Failure> {
+impl PostedMessage {
+    fn incoming(self) -> Result<IncomingMessage, Failure> {
         let is_id =
             |text: &str| (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
         if !is_id(&self.id) {
@@ -192,7 +192,7 @@ impl Said {
                 "the thread_id of a message has at most {NAME} bytes without control characters"
             )));
         }
-        Ok(Heard {
+        Ok(IncomingMessage {
             id: self.id,
             sender: self.sender,
             chat: self.chat_id,
@@ -208,14 +208,14 @@ impl Said {
 mod tests {
     use super::*;
 
-    fn said(chat: &str, thread: &str) -> Result<Heard, Failure> {
-        let said = serde_json::json!({ "id": "m1", "sender": "1", "chat_id": chat, "thread_id": thread, "text": "/help" });
-        serde_json::from_value::<Said>(said).unwrap().heard()
+    fn posted(chat: &str, thread: &str) -> Result<IncomingMessage, Failure> {
+        let message = serde_json::json!({ "id": "m1", "sender": "1", "chat_id": chat, "thread_id": thread, "text": "/help" });
+        serde_json::from_value::<PostedMessage>(message).unwrap().incoming()
     }
 
     #[test]
     fn a_chat_and_a_thread_have_names_that_can_be_written_and_shown() {
-        assert!(said("!room", "").is_ok() && said("!room", "a:b").is_ok());
+        assert!(posted("!room", "").is_ok() && posted("!room", "a:b").is_ok());
         let long = "x".repeat(NAME + 1);
         for (chat, thread, why) in [
             ("", "", "chat_id"),
@@ -225,7 +225,7 @@ mod tests {
             ("a", "b\u{1b}[2J", "thread_id"),
             ("a", long.as_str(), "thread_id"),
         ] {
-            let refused = said(chat, thread).unwrap_err();
+            let refused = posted(chat, thread).unwrap_err();
             assert!(refused.message.contains(why), "{chat:?} {thread:?}: {refused}");
         }
     }

@@ -14,16 +14,16 @@ use sha2::{Digest as _, Sha256};
 /// Files of `page/`, embedded at build time.
 #[derive(Debug, RustEmbed)]
 #[folder = "src/dashboard/page"]
-struct Files;
+struct PageFiles;
 
 /// Largest compressed size that is worth sending, in percent of the original.
 const WORTH: usize = 90;
 
 /// Compressed forms by digest, so that each text is compressed once.
-static COMPRESSED: LazyLock<Mutex<BTreeMap<Key, Option<Bytes>>>> = LazyLock::new(Mutex::default);
+static COMPRESSED: LazyLock<Mutex<BTreeMap<DigestKey, Option<Bytes>>>> = LazyLock::new(Mutex::default);
 
 /// First half of a file's digest, enough to tell the page's files apart.
-type Key = [u8; 16];
+type DigestKey = [u8; 16];
 
 /// Bytes for a browser, with their cache tag.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ pub(super) struct Asset {
     pub(super) bytes: Bytes,
     /// Compressed bytes; none if they are hardly shorter.
     pub(super) gzip: Option<Bytes>,
-    key: Key,
+    key: DigestKey,
 }
 
 impl Asset {
@@ -50,9 +50,9 @@ impl Asset {
 
 /// Returns a file by its name.
 pub(super) fn get(name: &str) -> Option<Asset> {
-    let found = Files::get(name)?;
-    let key = key(&found.metadata.sha256_hash());
-    let bytes: Bytes = match found.data {
+    let file = PageFiles::get(name)?;
+    let key = key(&file.metadata.sha256_hash());
+    let bytes: Bytes = match file.data {
         std::borrow::Cow::Borrowed(bytes) => Bytes::from_static(bytes),
         std::borrow::Cow::Owned(bytes) => bytes.into(),
     };
@@ -67,12 +67,12 @@ pub(super) fn get(name: &str) -> Option<Asset> {
 
 /// Returns the sorted names of all files, and a version of their present contents.
 pub(super) fn all() -> (Vec<String>, String) {
-    let mut names: Vec<String> = Files::iter().map(|name| name.into_owned()).collect();
+    let mut names: Vec<String> = PageFiles::iter().map(|name| name.into_owned()).collect();
     names.sort();
     let mut version = Sha256::new();
     for name in &names {
         version.update(name.as_bytes());
-        version.update(Files::get(name).map_or([0; 32], |file| file.metadata.sha256_hash()));
+        version.update(PageFiles::get(name).map_or([0; 32], |file| file.metadata.sha256_hash()));
     }
     (names, hex::encode(&version.finalize()[..8]))
 }
@@ -84,8 +84,8 @@ pub(super) fn warm() {
     }
 }
 
-fn key(digest: &[u8; 32]) -> Key {
-    let mut key = Key::default();
+fn key(digest: &[u8; 32]) -> DigestKey {
+    let mut key = DigestKey::default();
     key.copy_from_slice(&digest[..16]);
     key
 }

@@ -27,7 +27,7 @@ const PAGE: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img
 const DATA: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ResponseKind {
     Page,
     Asset,
     Data,
@@ -44,7 +44,7 @@ pub(super) fn check_origin(
     let Some(host) = only(headers, &header::HOST) else {
         return refused("the request names no host, or several".to_owned());
     };
-    let Some(own) = config.origin(host) else {
+    let Some(expected) = config.origin(host) else {
         let named: String = host.chars().take(80).collect();
         return Err(Failure::new(
             Code::NotPermitted,
@@ -63,12 +63,12 @@ pub(super) fn check_origin(
     }
     let writes = !matches!(*method, Method::GET | Method::HEAD);
     match (headers.contains_key(header::ORIGIN), only(headers, &header::ORIGIN)) {
-        (true, Some(origin)) if origin == own => {}
+        (true, Some(origin)) if origin == expected => {}
         (false, _) if !writes => {}
         (true, _) => return refused("the request comes from a page of another origin".to_owned()),
         (false, _) => return refused("the request changes something and names no origin".to_owned()),
     }
-    Ok(own)
+    Ok(expected)
 }
 
 /// Refuses a request from a page of another site or port, if the browser names the site.
@@ -108,9 +108,9 @@ fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
 }
 
 /// Adds the security headers of a response.
-pub(super) fn with_rules(mut response: Response, kind: Kind) -> Response {
+pub(super) fn with_rules(mut response: Response, kind: ResponseKind) -> Response {
     let headers = response.headers_mut();
-    let csp = if kind == Kind::Data { DATA } else { PAGE };
+    let csp = if kind == ResponseKind::Data { DATA } else { PAGE };
     let rules = [
         (header::CONTENT_SECURITY_POLICY, csp),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -124,11 +124,11 @@ pub(super) fn with_rules(mut response: Response, kind: Kind) -> Response {
     }
     match kind {
         // Browsers revalidate it by its ETag each time, unless its path contains its version.
-        Kind::Asset => {
+        ResponseKind::Asset => {
             let caching = HeaderValue::from_static("private, no-cache");
             headers.entry(header::CACHE_CONTROL).or_insert(caching);
         }
-        Kind::Page | Kind::Data => {
+        ResponseKind::Page | ResponseKind::Data => {
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         }
     }

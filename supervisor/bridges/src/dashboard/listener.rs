@@ -13,8 +13,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
 use super::assets;
-use super::desk::{self, Desk};
-use api::{Doorway, attend_browsers, blocking};
+use super::handler::{self, Dashboard};
+use api::{ListenerContext, blocking, serve_browsers};
 use base::exit::Code;
 use base::failure::Failure;
 
@@ -23,22 +23,22 @@ const THREADS: usize = 1;
 /// Number of threads on which they read the board and write files.
 const BLOCKING: usize = 8;
 /// Interval between checks for expired sessions, if none expires earlier.
-const LOOK: Duration = Duration::from_hours(1);
+const CHECK: Duration = Duration::from_hours(1);
 /// Pause before another try to bind the port.
-const AGAIN: Duration = Duration::from_secs(30);
+const RETRY: Duration = Duration::from_secs(30);
 
 /// Serves browsers until the daemon stops.
-pub(super) fn serve(doorway: Doorway) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-    Box::pin(attend(doorway))
+pub(super) fn serve(listeners: ListenerContext) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(accept_all(listeners))
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenPort {
     at: SocketAddr,
     stop: CancellationToken,
 }
 
-impl Drop for Open {
+impl Drop for OpenPort {
     fn drop(&mut self) {
         self.stop.cancel();
     }
@@ -47,27 +47,27 @@ impl Drop for Open {
 /// The port and its threads, which are not started before the first link.
 #[derive(Debug)]
 struct Port {
-    doorway: Doorway,
-    rooms: Option<Runtime>,
-    open: Option<Open>,
+    listeners: ListenerContext,
+    runtime: Option<Runtime>,
+    open: Option<OpenPort>,
 }
 
-async fn attend(doorway: Doorway) {
-    let (service, stop) = (Arc::clone(&doorway.service), doorway.stop.clone());
+async fn accept_all(listeners: ListenerContext) {
+    let (service, stop) = (Arc::clone(&listeners.service), listeners.stop.clone());
     let browsers = service.browsers();
     let mut openings = browsers.attend();
     let loading = Arc::clone(&service);
     drop(blocking("the sessions were not read", move || loading.browsers().load()).await);
-    let mut port = Port { doorway, rooms: None, open: None };
+    let mut port = Port { listeners, runtime: None, open: None };
     loop {
         let tidied = Arc::clone(&service);
         let lasts = blocking("the sessions were not looked at", move || tidied.browsers().tidy()).await;
         let lasts = lasts.ok().flatten();
-        let mut look = LOOK;
+        let mut look = CHECK;
         if lasts.is_none() || !service.config().dashboard.enabled {
             port.close();
         } else if let Err(failure) = port.open() {
-            look = AGAIN;
+            look = RETRY;
             tracing::warn!(error = %failure, hint = failure.hint.as_deref().unwrap_or_default(), "dashboard_not_served");
         }
         tokio::select! {
@@ -90,7 +90,7 @@ async fn attend(doorway: Doorway) {
 impl Port {
     /// Listens at the configured address. Returns the address for people.
     fn open(&mut self) -> Result<String, Failure> {
-        let config = &self.doorway.service.config().dashboard;
+        let config = &self.listeners.service.config().dashboard;
         if !config.enabled {
             self.close();
             return Err(Failure::new(Code::NotPermitted, "the dashboard is switched off").hint(
@@ -103,19 +103,19 @@ impl Port {
         self.close();
         let listener = TcpListener::bind(config.listen).map_err(|e| not_bound(config.listen, &e))?;
         let failed = |e: std::io::Error| Failure::failed(format!("failed to serve the dashboard: {e}"));
-        let rooms = if let Some(rooms) = &self.rooms {
-            rooms
+        let runtime = if let Some(runtime) = &self.runtime {
+            runtime
         } else {
-            let rooms = threads().map_err(failed)?;
+            let runtime = threads().map_err(failed)?;
             // Runs in the background: an earlier request compresses its own file.
-            drop(rooms.spawn_blocking(assets::warm));
-            self.rooms.insert(rooms)
+            drop(runtime.spawn_blocking(assets::warm));
+            self.runtime.insert(runtime)
         };
-        let stop = self.doorway.stop.child_token();
-        let pages = desk::router(Desk::new(&self.doorway));
-        attend_browsers(&self.doorway, pages, listener, rooms.handle(), stop.clone()).map_err(failed)?;
+        let stop = self.listeners.stop.child_token();
+        let pages = handler::router(Dashboard::new(&self.listeners));
+        serve_browsers(&self.listeners, pages, listener, runtime.handle(), stop.clone()).map_err(failed)?;
         tracing::info!(at = %config.listen, "dashboard_served");
-        self.open = Some(Open { at: config.listen, stop });
+        self.open = Some(OpenPort { at: config.listen, stop });
         Ok(config.base())
     }
 
@@ -129,8 +129,8 @@ impl Port {
 impl Drop for Port {
     fn drop(&mut self) {
         // Runs on a thread of another runtime, which must not wait for this one's threads.
-        if let Some(rooms) = self.rooms.take() {
-            rooms.shutdown_background();
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
         }
     }
 }

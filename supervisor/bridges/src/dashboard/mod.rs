@@ -2,7 +2,7 @@
 //! without rules of its own.
 //!
 //! ```text
-//! browser ─▶ listener (limits) ─▶ desk ─┬─ /open, /session, /assets/…  pages, sign_in
+//! browser ─▶ listener (limits) ─▶ dashboard ─┬─ /open, /session, /assets/…  pages, sign_in
 //!                                       └─ /api/…  guard: host, origin, cookie, key ─▶ the API, as the session's owner
 //! ```
 //!
@@ -19,19 +19,19 @@
 //! stands beside each colour.
 
 mod assets;
-mod desk;
+mod checked_request;
 mod guard;
+mod handler;
 mod listener;
 mod pages;
+mod session_body;
 mod shell;
 mod sign_in;
-mod until;
-mod visit;
 
 use api::Surface;
 
 /// Adds the dashboard to the daemon's listeners.
 pub fn mount(mut surface: Surface) -> Surface {
-    surface.doors.push(listener::serve);
+    surface.listeners.push(listener::serve);
     surface
 }

@@ -1,7 +1,8 @@
-//! Responses with files of the page: compressed if the browser accepts it, and empty if its copy is current.
+//! Responses with the files of the dashboard: compressed if the browser accepts it, and empty if the browser's copy is
+//! current.
 //!
-//! Only files of the page are compressed. A reply of the API has texts of others beside secrets, and the length of
-//! its compressed form would tell if one repeats the other (BREACH).
+//! Only these public files are compressed. A reply of the API may contain texts of other people beside secrets, and the
+//! length of its compressed form would show if a text repeats a secret (BREACH).
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
@@ -10,14 +11,15 @@ use axum::response::{IntoResponse as _, Response};
 use super::assets::{self, Asset};
 use super::shell;
 
-/// Page that takes a link.
+/// Page that accepts a sign-in link.
 pub(super) const OPEN: &str = "open.html";
 /// Files that this page loads without a session.
 pub(super) const FREE: [&str; 3] = ["open.js", "open.css", "icon.svg"];
-/// Caching of a file whose path contains its version.
+/// Value of `cache-control` for a file whose path contains its version.
 const FIXED: HeaderValue = HeaderValue::from_static("private, max-age=31536000, immutable");
 
-/// Returns a file, or that the browser's copy is current. None for an unknown file, or a path with another version.
+/// Returns the response with a file, or the response that the browser's copy is current. Returns none for an unknown
+/// file, or for a path with another version.
 pub(super) fn file(path: &str, asked: &HeaderMap) -> Option<Response> {
     let (name, is_fixed) = shell::unversioned(path)?;
     if !is_name(name) {
@@ -30,7 +32,7 @@ pub(super) fn file(path: &str, asked: &HeaderMap) -> Option<Response> {
     Some(response)
 }
 
-/// Returns the page for an address.
+/// Returns the response with the page for an address, if the address has a page.
 pub(super) fn page(uri: &Uri, asked: &HeaderMap) -> Option<Response> {
     Some(reply(&shell::shell(uri)?, "text/html; charset=utf-8", asked))
 }
@@ -60,7 +62,7 @@ fn reply(asset: &Asset, content_type: &'static str, asked: &HeaderMap) -> Respon
     response
 }
 
-/// True if a client accepts gzip (RFC 9110, section 12.5.3). Without the header, it accepts no compression.
+/// Returns true if a client accepts gzip (RFC 9110, section 12.5.3). Without the header, it accepts no compression.
 fn takes_gzip(asked: &HeaderMap) -> bool {
     let values = asked.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     let mut of_all = false;
@@ -77,8 +79,8 @@ fn takes_gzip(asked: &HeaderMap) -> bool {
     of_all
 }
 
-/// Parses a weight (RFC 9110, section 12.4.2) as thousandths: 0 or 1, with up to three decimals. None for other forms
-/// of numbers, such as a sign, an exponent, `inf` or `NaN`.
+/// Parses a weight (RFC 9110, section 12.4.2) from 0 to 1 with up to three decimals, in thousandths. Returns none for
+/// other forms of numbers, such as a sign, an exponent, `inf` or `NaN`.
 fn thousandths(weight: &str) -> Option<u16> {
     let (whole, fraction) = weight.split_once('.').unwrap_or((weight, ""));
     if fraction.len() > 3 || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -91,7 +93,7 @@ fn thousandths(weight: &str) -> Option<u16> {
     }
 }
 
-/// True if a name is valid for a file, and does not lead out of the directory.
+/// Returns true if a relative path is valid for a file, and does not lead out of the directory.
 fn is_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     name.split('/').all(|part| !part.is_empty() && !part.starts_with('.') && part.chars().all(is_plain))

@@ -98,17 +98,17 @@ impl Site {
 
 /// Returns modules with all their imports, in breadth-first order, so that those imported first load first.
 fn modules(roots: &[String]) -> Vec<String> {
-    let mut found: Vec<String> = roots.to_vec();
+    let mut names: Vec<String> = roots.to_vec();
     let mut at = 0;
-    while let Some(name) = found.get(at).cloned() {
+    while let Some(name) = names.get(at).cloned() {
         at += 1;
         for import in imports(&name, &text(&name).unwrap_or_default()) {
-            if !found.contains(&import) {
-                found.push(import);
+            if !names.contains(&import) {
+                names.push(import);
             }
         }
     }
-    found
+    names
 }
 
 /// Returns the static imports of a module, from its lines that begin with `import` or `export`.

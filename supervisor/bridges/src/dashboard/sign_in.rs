@@ -10,13 +10,13 @@ use http_body_util::{BodyExt as _, Limited};
 use serde::Deserialize;
 use serde_json::json;
 
+use super::checked_request::CheckedRequest;
 use super::guard;
-use super::visit::Visit;
 use api::blocking;
 use base::exit::Code;
 use base::failure::Failure;
 use service::Service;
-use setup::browsers::{self, Begun, NotBegun, Owner, Session, SessionId};
+use setup::browsers::{self, NewSession, Owner, Session, SessionId, SessionRefusal};
 
 /// Size limit of a request for a session, in bytes.
 const LONGEST: usize = 1 << 10;
@@ -28,7 +28,7 @@ const COOKIE_SECONDS: u64 = 7 * 24 * 3600;
 /// Body posted by the page that a link opened.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Shown {
+struct SessionDescription {
     code: String,
     /// True if the person agrees to end another user's session in this browser.
     #[serde(default)]
@@ -38,7 +38,7 @@ struct Shown {
 /// Begins a session with the code of a link.
 pub(super) async fn begin(
     service: &Arc<Service>,
-    visit: &Visit<'_>,
+    checked: &CheckedRequest<'_>,
     request: Request,
 ) -> Result<Response, Failure> {
     let is_json = request.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
@@ -52,16 +52,16 @@ pub(super) async fn begin(
         Err(_) => return Err(Failure::new(Code::TryAgain, "the request did not arrive in time")),
     };
     // The error shows no details, because they may contain the code.
-    let shown: Shown =
+    let shown: SessionDescription =
         serde_json::from_slice(&body).map_err(|_| Failure::usage("the request is not {\"code\": \"…\"}"))?;
-    let (asking, browser, before) = (Arc::clone(service), visit.browser, visit.sessions.first().cloned());
+    let (asking, browser, before) = (Arc::clone(service), checked.browser, checked.sessions.first().cloned());
     let begun = blocking("the session was not begun", move || {
         asking.browsers().begin(&shown.code, browser, before.as_deref(), shown.replace)
     });
-    let Begun { cookie, key, session } = begun.await?.map_err(refused)?;
+    let NewSession { cookie, key, session } = begun.await?.map_err(refused)?;
     tracing::info!(session = %session.id, person = %session.owner.name, tenant = session.owner.tenant.as_ref().map(tracing::field::display), "session_begun");
-    let name = visit.browsers.cookie_name();
-    let secure = if visit.origin.starts_with("https://") { "; Secure" } else { "" };
+    let name = checked.browsers.cookie_name();
+    let secure = if checked.origin.starts_with("https://") { "; Secure" } else { "" };
     let cookie =
         format!("{name}={cookie}; Path=/; HttpOnly; SameSite=Strict; Max-Age={COOKIE_SECONDS}{secure}");
     let mut cookie = HeaderValue::from_str(&cookie)
@@ -72,20 +72,22 @@ pub(super) async fn begin(
     Ok((StatusCode::CREATED, [(header::SET_COOKIE, cookie)], axum::Json(body)).into_response())
 }
 
-fn refused(why: NotBegun) -> Failure {
+fn refused(why: SessionRefusal) -> Failure {
     match why {
-        NotBegun::Unknown => Failure::new(Code::NoSession, "this link was used, or is older than 5 minutes")
-            .hint("get another one with: supervisor dashboard"),
-        NotBegun::OfAnother => {
+        SessionRefusal::Unknown => {
+            Failure::new(Code::NoSession, "this link was used, or is older than 5 minutes")
+                .hint("get another one with: supervisor dashboard")
+        }
+        SessionRefusal::OfAnother => {
             Failure::new(Code::NoSession, "this link is for the browser of the user who has asked for it")
                 .hint("get a link for any browser with: supervisor dashboard")
         }
-        NotBegun::Occupied(owner) => {
+        SessionRefusal::Occupied(owner) => {
             let whose = called(&owner);
             Failure::new(Code::Conflict, format!("this browser has a session as {whose}"))
                 .hint("continue only if you requested this link yourself: the present session then ends")
         }
-        NotBegun::Failed(failure) => failure,
+        SessionRefusal::Failed(failure) => failure,
     }
 }
 
@@ -112,13 +114,13 @@ fn description(session: &Session) -> serde_json::Value {
 
 pub(super) async fn end(
     service: &Arc<Service>,
-    visit: &Visit<'_>,
+    checked: &CheckedRequest<'_>,
     id: SessionId,
 ) -> Result<Response, Failure> {
     let ending = Arc::clone(service);
     let ended = move || ending.browsers().revoke(|session| session.id == id);
     blocking("the session was not ended", ended).await??;
-    let gone = format!("{}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0", visit.browsers.cookie_name());
+    let gone = format!("{}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0", checked.browsers.cookie_name());
     let gone = HeaderValue::from_str(&gone).map_err(|_| guard::no_session())?;
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, gone)]).into_response())
 }

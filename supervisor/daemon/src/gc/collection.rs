@@ -8,7 +8,7 @@ use std::time::Instant;
 use kernel::{Holder, RunId, TaskId, Timestamp};
 use workspace::Loss;
 
-use super::{Fate, Item, Kind, Owner, Scratch, Sweep, has_scratch, logs, runs, sessions, worktrees};
+use super::{CollectResult, Item, Kind, Owner, Scratch, Sweep, has_scratch, logs, runs, sessions, worktrees};
 use base::failure::Failure;
 use base::paths::Root;
 use host::uids::uids_of;
@@ -168,7 +168,7 @@ impl Collection {
                     items.extend(foreign(Kind::Workspace, path, Some(&id), "its task worked elsewhere"));
                     return Ok(());
                 }
-                Some(task) => Owner::of(task.worker_uid),
+                Some(task) => Owner::of_workspace(task.worker_uid),
                 None if !known => {
                     let why = "no task of this board has had this id";
                     items.extend(foreign(Kind::Workspace, path, Some(&id), why));
@@ -177,11 +177,11 @@ impl Collection {
                 None if nix::unistd::geteuid().is_root() => {
                     former.clone().map_or(Owner::Nobody, Owner::Former)
                 }
-                None => Owner::of(None),
+                None => Owner::of_workspace(None),
             };
             let scratch =
                 Scratch { root: self.root(), board: self.board.name(), task: &id, owner, needed: &needed };
-            items.extend(Item::of(Kind::Workspace, path, Some(&id), scratch.collect(self.sweep)));
+            items.extend(Item::for_path(Kind::Workspace, path, Some(&id), scratch.collect(self.sweep)));
             Ok(())
         })
     }
@@ -192,14 +192,14 @@ impl Collection {
             let tasks = self.board.readers().with(|view| view.archived_worktrees(&after, TASKS))?;
             let Some(last) = tasks.last().map(|task| task.id.clone()) else { return Ok(None) };
             for task in tasks {
-                let Some((path, worktree)) = worktrees::place(&task) else { continue };
+                let Some((path, worktree)) = worktrees::worktree_of(&task) else { continue };
                 // Most are gone already, and a job process costs more than this check.
                 if path.symlink_metadata().is_ok() {
                     let runs = self.board.readers().with(|view| view.runs(&task.id))?;
-                    let extent = worktrees::Extent { sweep: self.sweep, loss: Loss::Refuse };
+                    let terms = worktrees::CollectTerms { sweep: self.sweep, loss: Loss::Refuse };
                     let (root, board) = (self.root(), self.board.name());
-                    let fate = worktrees::collect(worktree, &path, &runs, root, board, extent);
-                    items.extend(Item::of(Kind::Worktree, &path, Some(&task.id), fate));
+                    let result = worktrees::collect(worktree, &path, &runs, root, board, terms);
+                    items.extend(Item::for_path(Kind::Worktree, &path, Some(&task.id), result));
                 }
                 if self.is_late() {
                     return Ok(Some(task.id.to_string()));
@@ -228,8 +228,8 @@ impl Collection {
                     }
                 }
                 None if known => {
-                    let fate = logs::of_deleted(self.root(), self.board.name(), &id, self.sweep);
-                    items.extend(Item::of(Kind::Log, path, Some(&id), fate));
+                    let result = logs::of_deleted(self.root(), self.board.name(), &id, self.sweep);
+                    items.extend(Item::for_path(Kind::Log, path, Some(&id), result));
                 }
                 None => {
                     let why = "no task of this board has had this id";
@@ -243,12 +243,12 @@ impl Collection {
     fn run_directories(&self, after: &str, items: &mut Vec<Item>) -> Result<Option<String>, Failure> {
         self.each(&self.root().runs(self.board.name()), after, |name, path| {
             let number = name.strip_prefix('.').and_then(|rest| rest.strip_suffix(".gone")).unwrap_or(name);
-            let fate = match number.parse().map(RunId) {
-                Err(_) => Fate::Foreign("the supervisor did not make it".to_owned()),
-                Ok(id) if name == number && self.is_open(id)? => Fate::Absent,
+            let result = match number.parse().map(RunId) {
+                Err(_) => CollectResult::Foreign("the supervisor did not make it".to_owned()),
+                Ok(id) if name == number && self.is_open(id)? => CollectResult::Absent,
                 Ok(_) => runs::directory(path, self.sweep),
             };
-            items.extend(Item::of(Kind::RunDirectory, path, None, fate));
+            items.extend(Item::for_path(Kind::RunDirectory, path, None, result));
             Ok(())
         })
     }
@@ -262,18 +262,21 @@ impl Collection {
                 return Ok(());
             };
             // A run that continues without its row still has a run directory.
-            let kept = self.root().run_dir(self.board.name(), id);
-            let kept = match self.sweep {
+            let run_dir = self.root().run_dir(self.board.name(), id);
+            let is_kept = match self.sweep {
                 Sweep::Look => {
-                    matches!(runs::directory(&kept, Sweep::Look), Fate::Foreign(_) | Fate::Stuck(_))
+                    matches!(
+                        runs::directory(&run_dir, Sweep::Look),
+                        CollectResult::Foreign(_) | CollectResult::Stuck(_)
+                    )
                 }
-                Sweep::Remove => kept.exists(),
+                Sweep::Remove => run_dir.exists(),
             };
-            if kept || self.is_open(id)? {
+            if is_kept || self.is_open(id)? {
                 return Ok(());
             }
             let run = self.board.readers().with(|view| view.run(id))?;
-            items.extend(Item::of(Kind::Home, path, None, runs::home(path, run.as_ref(), self.sweep)));
+            items.extend(Item::for_path(Kind::Home, path, None, runs::home(path, run.as_ref(), self.sweep)));
             Ok(())
         })
     }
@@ -287,20 +290,20 @@ impl Collection {
             };
             let (task, known) =
                 self.board.readers().with(|view| Ok((view.task(&id)?, view.has_had(&id)?)))?;
-            let fate = match task {
+            let result = match task {
                 Some(task) if task.status != kernel::Status::Archived => return Ok(()),
-                None if !known => Fate::Foreign("no task of this board has had this id".to_owned()),
+                None if !known => CollectResult::Foreign("no task of this board has had this id".to_owned()),
                 Some(_) | None => sessions::of_task(root, board, &id, self.sweep),
             };
-            items.extend(Item::of(Kind::Sessions, path, Some(&id), fate));
+            items.extend(Item::for_path(Kind::Sessions, path, Some(&id), result));
             Ok(())
         })
     }
 
     fn attachments(&self, items: &mut Vec<Item>) -> Result<Option<String>, Failure> {
-        for (path, bytes) in self.board.sweep_blobs(&kernel::Extent::All, self.sweep)?.files {
-            let fate = Fate::Gone(workspace::Size { bytes, entries: 1 });
-            items.extend(Item::of(Kind::Attachment, &path, None, fate));
+        for (path, bytes) in self.board.sweep_blobs(&kernel::SweepScope::All, self.sweep)?.files {
+            let result = CollectResult::Gone(workspace::Size { bytes, entries: 1 });
+            items.extend(Item::for_path(Kind::Attachment, &path, None, result));
         }
         Ok(None)
     }
@@ -384,5 +387,5 @@ impl Collection {
 }
 
 fn foreign(kind: Kind, path: &Path, task: Option<&TaskId>, why: &str) -> Option<Item> {
-    Item::of(kind, path, task, Fate::Foreign(why.to_owned()))
+    Item::for_path(kind, path, task, CollectResult::Foreign(why.to_owned()))
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use workspace::Size;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum CollectResult {
     /// Nothing exists.
     Absent,
     /// Removed; this is its size.
@@ -80,11 +80,16 @@ pub struct Item {
 
 impl Item {
     /// Makes the item of a path; none if nothing exists.
-    pub(super) fn of(kind: Kind, path: &Path, task: Option<&TaskId>, fate: Fate) -> Option<Self> {
-        let (size, why) = match fate {
-            Fate::Absent => return None,
-            Fate::Gone(size) => (size, None),
-            Fate::Foreign(why) | Fate::Stuck(why) => (Size::default(), Some(why)),
+    pub(super) fn for_path(
+        kind: Kind,
+        path: &Path,
+        task: Option<&TaskId>,
+        result: CollectResult,
+    ) -> Option<Self> {
+        let (size, why) = match result {
+            CollectResult::Absent => return None,
+            CollectResult::Gone(size) => (size, None),
+            CollectResult::Foreign(why) | CollectResult::Stuck(why) => (Size::default(), Some(why)),
         };
         let path = path.display().to_string();
         Some(Item { kind, path, task: task.cloned(), bytes: size.bytes, entries: size.entries, why })

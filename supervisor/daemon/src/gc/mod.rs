@@ -14,7 +14,7 @@ mod sessions;
 mod worktrees;
 
 pub use collection::{Ages, Collection, Cursor};
-pub use item::{Fate, Item, Kind};
+pub use item::{CollectResult, Item, Kind};
 pub use kernel::Sweep;
 pub use logs::remove_all as remove_logs;
 pub use scratch::{Owner, Scratch, has_scratch, remove_archived};

@@ -1,4 +1,4 @@
-//! Checks before a removal: only real directories of the expected owner, and only under a lease.
+//! Checks and leases before a removal. Only directories that are not links are removed, as their owner, and under a lease.
 
 use std::fs::Metadata;
 use std::io::ErrorKind;
@@ -6,20 +6,20 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use policies::Identity;
-use workspace::{Job, Lease, LeaseError, LeaseHolder, Name, Outcome, Place, Size};
+use workspace::{FileIdentity, Job, Lease, LeaseError, LeaseHolder, Name, Outcome, Size};
 
-use super::Fate;
+use super::CollectResult;
 use host::job::{self, JobFailure};
 use host::worker_user::job_user;
 
-/// Reads the metadata of a directory. Any other kind of file does not belong to this program.
-pub(super) fn directory(path: &Path) -> Result<Metadata, Fate> {
+/// Returns the metadata of a directory. A file of another type was not made by this program.
+pub(super) fn directory(path: &Path) -> Result<Metadata, CollectResult> {
     match std::fs::symlink_metadata(path) {
         Ok(meta) if meta.is_dir() => Ok(meta),
-        Ok(meta) if meta.is_symlink() => Err(Fate::Foreign("it is a symbolic link".to_owned())),
-        Ok(_) => Err(Fate::Foreign("it is not a directory".to_owned())),
-        Err(e) if e.kind() == ErrorKind::NotFound => Err(Fate::Absent),
-        Err(e) => Err(Fate::Stuck(e.to_string())),
+        Ok(meta) if meta.is_symlink() => Err(CollectResult::Foreign("it is a symbolic link".to_owned())),
+        Ok(_) => Err(CollectResult::Foreign("it is not a directory".to_owned())),
+        Err(e) if e.kind() == ErrorKind::NotFound => Err(CollectResult::Absent),
+        Err(e) => Err(CollectResult::Stuck(e.to_string())),
     }
 }
 
@@ -27,34 +27,39 @@ pub(super) fn own_uid() -> u32 {
     nix::unistd::geteuid().as_raw()
 }
 
-/// Returns the user to become for files of another user.
+/// Returns the user for a job process on files of `uid`; none if they belong to this process's user.
 pub(super) fn identity(uid: u32) -> Option<Identity> {
     (uid != own_uid()).then(|| job_user(uid))
 }
 
-/// Takes the lease on a directory, so that no run starts in it meanwhile. Waits for another removal of the directory,
-/// after which it is absent.
-pub(super) fn lease(leases: &Path, path: &Path, meta: &Metadata, board: &str) -> Result<Lease, Fate> {
-    let place = Place { device: meta.dev(), inode: meta.ino() };
+/// Takes the lease on a directory, so that no run starts in it during the removal. Waits for another removal of the
+/// directory, after which it is absent.
+pub(super) fn lease(
+    leases: &Path,
+    path: &Path,
+    meta: &Metadata,
+    board: &str,
+) -> Result<Lease, CollectResult> {
+    let place = FileIdentity { device: meta.dev(), inode: meta.ino() };
     let holder = LeaseHolder::Removal { removed_by_board: board.to_owned() };
     Lease::acquire(leases, path, place, &holder).map_err(|e| match e {
-        LeaseError::Gone { .. } => Fate::Absent,
-        e => Fate::Stuck(base::failure::with_causes(&e)),
+        LeaseError::Gone { .. } => CollectResult::Absent,
+        e => CollectResult::Stuck(base::failure::with_causes(&e)),
     })
 }
 
-/// Measures `base/name` under a user, including the directory itself.
-pub(super) fn measure(identity: Option<Identity>, base: &Path, name: &Name) -> Result<Size, Fate> {
+/// Measures `base/name` in a job process, including the directory itself.
+pub(super) fn measure(identity: Option<Identity>, base: &Path, name: &Name) -> Result<Size, CollectResult> {
     let job = Job::Measure { base: base.to_owned(), name: name.clone() };
     match job::work(identity, Vec::new(), vec![base.join(name.as_str())], job).map_err(stuck)? {
         Outcome::Measured(size) => Ok(Size { entries: size.entries + 1, ..size }),
-        other => Err(Fate::Stuck(format!("the job process answered another question: {other:?}"))),
+        other => Err(CollectResult::Stuck(format!("the job process answered another question: {other:?}"))),
     }
 }
 
-/// Converts the failure of a job, with its remedy.
-pub(super) fn stuck(failure: JobFailure) -> Fate {
-    Fate::Stuck(match failure.hint {
+/// Converts the failure of a job, with its remedy in the text.
+pub(super) fn stuck(failure: JobFailure) -> CollectResult {
+    CollectResult::Stuck(match failure.hint {
         Some(hint) => format!("{} ({hint})", failure.message),
         None => failure.message,
     })

@@ -7,21 +7,21 @@ use kernel::Run;
 use shim::rundir::{LockState, RunDir, RunDirError};
 use workspace::{Name, Size};
 
-use super::{Fate, Sweep, places};
+use super::{CollectResult, Sweep, places};
 use host::{ended, remove};
 
 /// Collects the directory of a run that is over or unknown to the board.
-pub(super) fn directory(path: &Path, sweep: Sweep) -> Fate {
+pub(super) fn directory(path: &Path, sweep: Sweep) -> CollectResult {
     let take = || {
         places::directory(path)?;
-        let stuck = |e: &dyn std::error::Error| Fate::Stuck(base::failure::with_causes(e));
+        let stuck = |e: &dyn std::error::Error| CollectResult::Stuck(base::failure::with_causes(e));
         let size = size_of(path)?;
         // A name with a dot marks an interrupted removal: no shim can find the directory any more.
         if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".")) {
             if sweep == Sweep::Remove {
-                std::fs::remove_dir_all(path).map_err(|e| Fate::Stuck(e.to_string()))?;
+                std::fs::remove_dir_all(path).map_err(|e| CollectResult::Stuck(e.to_string()))?;
             }
-            return Ok(Fate::Gone(size));
+            return Ok(CollectResult::Gone(size));
         }
         let dir = match RunDir::open(path) {
             Ok(dir) => dir,
@@ -29,56 +29,56 @@ pub(super) fn directory(path: &Path, sweep: Sweep) -> Fate {
             // itself belongs to the other root.
             Err(RunDirError::Copied { .. }) => {
                 if sweep == Sweep::Remove {
-                    std::fs::remove_dir_all(path).map_err(|e| Fate::Stuck(e.to_string()))?;
+                    std::fs::remove_dir_all(path).map_err(|e| CollectResult::Stuck(e.to_string()))?;
                 }
-                return Ok(Fate::Gone(size));
+                return Ok(CollectResult::Gone(size));
             }
             Err(error) => return Err(stuck(&error)),
         };
         let LockState::Free(guard) = dir.lock_state().map_err(|e| stuck(&e))? else {
-            return Err(Fate::Stuck("a process of that run still lives".to_owned()));
+            return Err(CollectResult::Stuck("a process of that run still lives".to_owned()));
         };
         if sweep == Sweep::Remove {
-            ended::remove(&dir, guard).map_err(Fate::Stuck)?;
+            ended::remove(&dir, guard).map_err(CollectResult::Stuck)?;
         }
-        Ok(Fate::Gone(size))
+        Ok(CollectResult::Gone(size))
     };
-    take().unwrap_or_else(|fate| fate)
+    take().unwrap_or_else(|result| result)
 }
 
 /// Collects the home and the temporary files of such a run.
-pub(super) fn home(path: &Path, run: Option<&Run>, sweep: Sweep) -> Fate {
+pub(super) fn home(path: &Path, run: Option<&Run>, sweep: Sweep) -> CollectResult {
     let take = || {
         let meta = places::directory(path)?;
         if meta.uid() != places::own_uid() {
-            return Err(Fate::Foreign(format!("it belongs to uid {}", meta.uid())));
+            return Err(CollectResult::Foreign(format!("it belongs to uid {}", meta.uid())));
         }
         let mut size = Size { bytes: 0, entries: 1 };
         for part in ["home", "tmp"] {
             let meta = match places::directory(&path.join(part)) {
                 Ok(meta) => meta,
-                Err(Fate::Absent) => continue,
-                Err(fate) => return Err(fate),
+                Err(CollectResult::Absent) => continue,
+                Err(result) => return Err(result),
             };
             let expected = run.and_then(|run| run.worker_uid);
             if meta.uid() != places::own_uid() && expected.is_some_and(|uid| uid != meta.uid()) {
-                return Err(Fate::Foreign(format!("{part} in it belongs to uid {}", meta.uid())));
+                return Err(CollectResult::Foreign(format!("{part} in it belongs to uid {}", meta.uid())));
             }
-            let name = Name::new(part).map_err(|e| Fate::Stuck(e.to_string()))?;
+            let name = Name::new(part).map_err(|e| CollectResult::Stuck(e.to_string()))?;
             let held = places::measure(places::identity(meta.uid()), path, &name)?;
             size = Size { bytes: size.bytes + held.bytes, entries: size.entries + held.entries };
         }
         if sweep == Sweep::Remove {
-            remove::remove_forgotten(path).map_err(|stays| Fate::Stuck(stays.to_string()))?;
+            remove::remove_forgotten(path).map_err(|stays| CollectResult::Stuck(stays.to_string()))?;
         }
-        Ok(Fate::Gone(size))
+        Ok(CollectResult::Gone(size))
     };
-    take().unwrap_or_else(|fate| fate)
+    take().unwrap_or_else(|result| result)
 }
 
 /// Returns the size of a directory that only this program writes.
-fn size_of(path: &Path) -> Result<Size, Fate> {
-    let entries = std::fs::read_dir(path).map_err(|e| Fate::Stuck(e.to_string()))?;
+fn size_of(path: &Path) -> Result<Size, CollectResult> {
+    let entries = std::fs::read_dir(path).map_err(|e| CollectResult::Stuck(e.to_string()))?;
     let files = entries.flatten().filter_map(|entry| entry.metadata().ok());
     Ok(files.fold(Size { bytes: 0, entries: 1 }, |size, meta| Size {
         bytes: size.bytes + meta.blocks() * 512,

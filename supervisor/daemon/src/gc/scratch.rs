@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use kernel::{BoardName, Holder, Status, Task, TaskId, Verdict};
 use workspace::{Job, Name, WorkspaceSpec};
 
-use super::{Fate, Sweep, places, sessions};
+use super::{CollectResult, Sweep, places, sessions};
 use base::failure::Failure;
 use base::paths::Root;
 use host::job;
@@ -28,9 +28,13 @@ pub enum Owner {
 
 impl Owner {
     /// Returns the expected owner of a task's workspace. As root, each task has a uid of its own.
-    pub fn of(worker_uid: Option<u32>) -> Self {
-        let own = nix::unistd::geteuid();
-        if own.is_root() { worker_uid.map_or(Owner::Nobody, Owner::Uid) } else { Owner::Uid(own.as_raw()) }
+    pub fn of_workspace(worker_uid: Option<u32>) -> Self {
+        let daemon_uid = nix::unistd::geteuid();
+        if daemon_uid.is_root() {
+            worker_uid.map_or(Owner::Nobody, Owner::Uid)
+        } else {
+            Owner::Uid(daemon_uid.as_raw())
+        }
     }
 
     fn refuse(&self, found: u32) -> Option<String> {
@@ -56,26 +60,26 @@ pub struct Scratch<'a> {
 
 impl Scratch<'_> {
     /// Examines the workspace, or removes it. Blocking.
-    pub fn collect(&self, sweep: Sweep) -> Fate {
+    pub fn collect(&self, sweep: Sweep) -> CollectResult {
         let path = self.root.workspaces(self.board).join(self.task.as_str());
         let meta = match places::directory(&path) {
             Ok(meta) => meta,
-            Err(fate) => return fate,
+            Err(result) => return result,
         };
         // An interrupted preparation leaves an empty directory whose owner was not changed yet.
         let unfinished = meta.uid() == places::own_uid() && is_empty(&path);
         if !unfinished && let Some(why) = self.owner.refuse(meta.uid()) {
-            return Fate::Foreign(why);
+            return CollectResult::Foreign(why);
         }
         if self.needed.iter().any(|needed| needed.starts_with(&path)) {
-            return Fate::Stuck("another task works in it".to_owned());
+            return CollectResult::Stuck("another task works in it".to_owned());
         }
-        self.take(&path, &meta, sweep).unwrap_or_else(|fate| fate)
+        self.take(&path, &meta, sweep).unwrap_or_else(|result| result)
     }
 
-    fn take(&self, path: &Path, meta: &Metadata, sweep: Sweep) -> Result<Fate, Fate> {
+    fn take(&self, path: &Path, meta: &Metadata, sweep: Sweep) -> Result<CollectResult, CollectResult> {
         let _lease = places::lease(&self.root.leases(), path, meta, self.board.as_str())?;
-        let name = Name::new(self.task.as_str()).map_err(|e| Fate::Stuck(e.to_string()))?;
+        let name = Name::new(self.task.as_str()).map_err(|e| CollectResult::Stuck(e.to_string()))?;
         let base = self.root.workspaces(self.board);
         let identity = places::identity(meta.uid());
         let size = places::measure(identity, &base, &name)?;
@@ -83,11 +87,11 @@ impl Scratch<'_> {
             let job = Job::RemoveScratch { base, name };
             job::work(identity, Vec::new(), vec![path.to_owned()], job).map_err(places::stuck)?;
             match std::fs::remove_dir(path) {
-                Err(e) if e.kind() != ErrorKind::NotFound => return Err(Fate::Stuck(e.to_string())),
+                Err(e) if e.kind() != ErrorKind::NotFound => return Err(CollectResult::Stuck(e.to_string())),
                 _ => {}
             }
         }
-        Ok(Fate::Gone(size))
+        Ok(CollectResult::Gone(size))
     }
 }
 
@@ -96,13 +100,15 @@ impl Scratch<'_> {
 /// Artifacts handed over by a run of this supervisor are stored with the task. An artifact that an external worker
 /// handed over and that exists only in the workspace keeps the workspace, until the artifact is attached or `gc` is
 /// called.
-pub fn remove_archived(root: &Root, board: &BoardHandle, id: &TaskId) -> Result<Fate, Failure> {
+pub fn remove_archived(root: &Root, board: &BoardHandle, id: &TaskId) -> Result<CollectResult, Failure> {
     let (task, runs, files, needed) = board.readers().with(|view| {
         Ok((view.task(id)?, view.runs(id)?, view.attachments(id)?, view.directories_in_use()?))
     })?;
-    let Some(task) = task.filter(|task| task.status == Status::Archived) else { return Ok(Fate::Absent) };
+    let Some(task) = task.filter(|task| task.status == Status::Archived) else {
+        return Ok(CollectResult::Absent);
+    };
     let kept = sessions::of_task(root, board.name(), id, Sweep::Remove);
-    if matches!(kept, Fate::Foreign(_) | Fate::Stuck(_)) || !has_scratch(&task) {
+    if matches!(kept, CollectResult::Foreign(_) | CollectResult::Stuck(_)) || !has_scratch(&task) {
         return Ok(kept);
     }
     let path = root.workspaces(board.name()).join(id.as_str());
@@ -112,18 +118,18 @@ pub fn remove_archived(root: &Root, board: &BoardHandle, id: &TaskId) -> Result<
     if let Some(artifact) =
         handed.filter(|artifact| !is_kept(artifact)).find(|name| path.join(name).symlink_metadata().is_ok())
     {
-        return Ok(Fate::Stuck(format!(
+        return Ok(CollectResult::Stuck(format!(
             "its artifact {artifact} exists only there: keep it with `supervisor attach {id} {}`, then `supervisor gc`",
             path.join(artifact).display()
         )));
     }
     let needed: BTreeSet<PathBuf> = needed.into_iter().map(PathBuf::from).collect();
-    let owner = Owner::of(task.worker_uid);
+    let owner = Owner::of_workspace(task.worker_uid);
     let scratch = Scratch { root, board: board.name(), task: id, owner, needed: &needed };
     Ok(scratch.collect(Sweep::Remove))
 }
 
-/// True if a task works in a scratch workspace.
+/// Returns true if a task works in a scratch workspace.
 pub fn has_scratch(task: &Task) -> bool {
     matches!(task.workspace.parse(), Ok(WorkspaceSpec::Scratch))
 }

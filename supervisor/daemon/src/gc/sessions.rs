@@ -1,4 +1,4 @@
-//! Collects the sessions that agents of a task keep between runs; they are removed with the task.
+//! Collects the sessions that the agents of a task keep between its runs. They are removed with the task.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -6,17 +6,17 @@ use std::path::Path;
 use kernel::{BoardName, TaskId};
 use workspace::{Job, Name, Size};
 
-use super::{Fate, Sweep, places};
+use super::{CollectResult, Sweep, places};
 use base::paths::Root;
 use host::job;
 
-/// Examines the sessions of a task, or removes them. Blocking.
-pub fn of_task(root: &Root, board: &BoardName, task: &TaskId, sweep: Sweep) -> Fate {
+/// Measures the sessions of a task, or removes them. Blocks.
+pub fn of_task(root: &Root, board: &BoardName, task: &TaskId, sweep: Sweep) -> CollectResult {
     let base = root.sessions(board).join(task.as_str());
     let take = || {
         places::directory(&base)?;
         let mut size = Size { bytes: 0, entries: 1 };
-        let stuck = |e: std::io::Error| Fate::Stuck(e.to_string());
+        let stuck = |e: std::io::Error| CollectResult::Stuck(e.to_string());
         for entry in std::fs::read_dir(&base).map_err(stuck)? {
             let name = entry.map_err(stuck)?.file_name();
             let held = of_profile(&base, &name.to_string_lossy(), sweep)?;
@@ -25,23 +25,26 @@ pub fn of_task(root: &Root, board: &BoardName, task: &TaskId, sweep: Sweep) -> F
         if sweep == Sweep::Remove {
             std::fs::remove_dir(&base).map_err(stuck)?;
         }
-        Ok(Fate::Gone(size))
+        Ok(CollectResult::Gone(size))
     };
-    take().unwrap_or_else(|fate| fate)
+    take().unwrap_or_else(|result| result)
 }
 
-/// Collects the sessions of one profile. Its worker owns the directory and alone could write there.
-pub fn of_profile(base: &Path, name: &str, sweep: Sweep) -> Result<Size, Fate> {
+/// Measures the sessions of one profile, or removes them. The worker owns the directory and may have written anything into
+/// it, so a job process under the worker's uid empties it.
+pub fn of_profile(base: &Path, name: &str, sweep: Sweep) -> Result<Size, CollectResult> {
     let path = base.join(name);
     let meta = places::directory(&path)?;
-    let name = Name::new(name).map_err(|e| Fate::Stuck(e.to_string()))?;
+    let name = Name::new(name).map_err(|e| CollectResult::Stuck(e.to_string()))?;
     let identity = places::identity(meta.uid());
     let size = places::measure(identity, base, &name)?;
     if sweep == Sweep::Remove {
         let job = Job::RemoveScratch { base: base.to_owned(), name };
         job::work(identity, Vec::new(), vec![path.clone()], job).map_err(places::stuck)?;
         match std::fs::remove_dir(&path) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Fate::Stuck(e.to_string())),
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(CollectResult::Stuck(e.to_string()));
+            }
             _ => {}
         }
     }

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use kernel::{BoardName, Run, Task};
 use workspace::{Job, Loss, Name, Origin, Size, WorkspaceSpec, Worktree, directory};
 
-use super::{Fate, Sweep, places};
+use super::{CollectResult, Sweep, places};
 use base::paths::Root;
 use host::job::{self, Cause, JobFailure};
 
 /// Returns the path of a task's worktree; none for a task with another kind of workspace.
-pub(super) fn place(task: &Task) -> Option<(PathBuf, Worktree)> {
+pub(super) fn worktree_of(task: &Task) -> Option<(PathBuf, Worktree)> {
     let Ok(WorkspaceSpec::Worktree { repository: Some(repository) }) = task.workspace.parse() else {
         return None;
     };
@@ -21,7 +21,7 @@ pub(super) fn place(task: &Task) -> Option<(PathBuf, Worktree)> {
 }
 
 /// Extent to which a worktree is collected.
-pub(super) struct Extent {
+pub(super) struct CollectTerms {
     pub(super) sweep: Sweep,
     /// What may be lost.
     pub(super) loss: Loss,
@@ -29,12 +29,12 @@ pub(super) struct Extent {
 
 /// Removes the worktree of a task with its branch and its records in the repository, and loses no more than `loss`
 /// allows. Blocking.
-pub fn remove(root: &Root, board: &BoardName, task: &Task, runs: &[Run], loss: Loss) -> Fate {
-    match place(task) {
+pub fn remove(root: &Root, board: &BoardName, task: &Task, runs: &[Run], loss: Loss) -> CollectResult {
+    match worktree_of(task) {
         Some((path, worktree)) => {
-            collect(worktree, &path, runs, root, board, Extent { sweep: Sweep::Remove, loss })
+            collect(worktree, &path, runs, root, board, CollectTerms { sweep: Sweep::Remove, loss })
         }
-        None => Fate::Absent,
+        None => CollectResult::Absent,
     }
 }
 
@@ -45,40 +45,40 @@ pub(super) fn collect(
     runs: &[Run],
     root: &Root,
     board: &BoardName,
-    Extent { sweep, loss }: Extent,
-) -> Fate {
+    CollectTerms { sweep, loss }: CollectTerms,
+) -> CollectResult {
     let task = worktree.id.clone();
     let take = || {
         job::require_answer(&worktree.repository).map_err(places::stuck)?;
         // A missing directory may have left its branch.
         let meta = match places::directory(path) {
             Ok(meta) => Some(meta),
-            Err(Fate::Absent) => None,
-            Err(fate) => return Err(fate),
+            Err(CollectResult::Absent) => None,
+            Err(result) => return Err(result),
         };
         let here = path.display().to_string();
         let Some(run) = runs.iter().rev().find(|run| run.workspace_path.as_deref() == Some(here.as_str()))
         else {
             return Err(match meta {
-                Some(_) => Fate::Foreign("no run of its task worked there".to_owned()),
-                None => Fate::Absent,
+                Some(_) => CollectResult::Foreign("no run of its task worked there".to_owned()),
+                None => CollectResult::Absent,
             });
         };
         // The owner must match the run that worked there: another user may have replaced the directory.
         let expected = run.worker_uid.unwrap_or_else(places::own_uid);
         if let Some(meta) = meta.as_ref().filter(|meta| meta.uid() != expected) {
-            return Err(Fate::Foreign(format!(
+            return Err(CollectResult::Foreign(format!(
                 "it belongs to uid {}, and its worker was uid {expected}",
                 meta.uid()
             )));
         }
         let owner = match directory::owner_of(&worktree.repository) {
             Ok(owner) => owner,
-            Err(_) if !worktree.repository.exists() => return Err(Fate::Absent),
-            Err(e) => return Err(Fate::Stuck(base::failure::with_causes(&e))),
+            Err(_) if !worktree.repository.exists() => return Err(CollectResult::Absent),
+            Err(e) => return Err(CollectResult::Stuck(base::failure::with_causes(&e))),
         };
         if owner.uid != expected {
-            return Err(Fate::Foreign(format!("its repository belongs to uid {} now", owner.uid)));
+            return Err(CollectResult::Foreign(format!("its repository belongs to uid {} now", owner.uid)));
         }
         let leases = root.leases();
         let _lease =
@@ -95,9 +95,9 @@ pub(super) fn collect(
         };
         job::work(identity, job::system_reads(), write, job)
             .map_err(|failure| places::stuck(with_way_out(failure, board, &task)))?;
-        Ok(Fate::Gone(size))
+        Ok(CollectResult::Gone(size))
     };
-    take().unwrap_or_else(|fate| fate)
+    take().unwrap_or_else(|result| result)
 }
 
 /// Adds the command that discards the work to the refusal of a worktree that holds work.

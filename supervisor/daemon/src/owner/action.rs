@@ -3,9 +3,9 @@
 use kernel::{BoardName, Candidate, Hold, Run, TaskId, Timestamp};
 use shim::rundir::StopRequest;
 
-use super::admission::Claim;
-use super::backoff::Kept;
-use super::room::Room;
+use super::admission::StartClaim;
+use super::backoff::BreakerChange;
+use super::capacity::Capacity;
 use crate::run::attempt::Attempt;
 use crate::run::key::TaskKey;
 use crate::run::live::ShimHandle;
@@ -14,8 +14,8 @@ use base::failure::Failure;
 /// Pending work of a board, beside its live runs.
 #[derive(Debug)]
 pub struct BoardWork {
-    /// Tasks that may start, in order of start, each with its resource claim.
-    pub admitted: Vec<(Candidate, Claim)>,
+    /// Tasks that may start, in order of start, each with its start claim.
+    pub admitted: Vec<(Candidate, StartClaim)>,
     /// True if more tasks could start without the live runs and the failures.
     pub left: bool,
     /// True if a task waits only for memory, load or pressure of the host.
@@ -41,7 +41,7 @@ pub struct BoardWork {
 pub(crate) enum Action {
     /// Read the pending work of a board, and send it as an event. The time is the start of the search for tasks whose
     /// assignee is no lane.
-    Read(BoardName, Box<Room>, Timestamp),
+    Read(BoardName, Box<Capacity>, Timestamp),
     /// Let a board promote the tasks that are due.
     Wake(BoardName),
     /// Stop serving a board.
@@ -55,7 +55,7 @@ pub(crate) enum Action {
     /// Record on a task that nothing here can run it.
     NoteNonspawnable(TaskKey, String),
     /// Store a breaker on a board, or remove it.
-    Keep(BoardName, Kept),
+    Keep(BoardName, BreakerChange),
     /// Set the timer.
     Arm(Option<Timestamp>),
     /// Print a message on the daemon's terminal.

@@ -1,4 +1,4 @@
-//! Resource claims of runs, and the limits that keep a task from starting beside them. The only place that counts
+//! Start claims of runs, and the limits that keep a task from starting beside them. The only place that counts
 //! slots.
 //!
 //! Slots of questions are counted apart, for each depth by itself. Questions go two deep, and those of the second
@@ -12,11 +12,11 @@ use kernel::{BoardName, Candidate, Pool, Profile, Reach, Task, Tenant, Waiting, 
 use workspace::WorkspaceSpec;
 
 use super::snapshot::PoolUse;
-use crate::run::environment::{Environment, Known, Needs};
+use crate::run::environment::{Environment, Needs, RosterAndConfig};
 use crate::run::key::TaskKey;
 use setup::config::Config;
 use setup::config::admission::{Limits, Pools};
-use setup::roster::Share;
+use setup::roster::PoolClaim;
 
 /// Limit on the worktrees of one tenant that are prepared at the same time.
 const PREPARING: usize = 2;
@@ -28,31 +28,31 @@ pub struct Claimant {
     pub profile: Option<Profile>,
 }
 
-/// Fields of a task that decide its resource claim.
+/// Fields of a task that decide its start claim.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct ClaimInputs<'a> {
     pub policy: Option<&'a str>,
     pub workspace: &'a str,
     /// Pools that the task itself names.
     pub pools: &'a BTreeSet<Pool>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> ClaimInputs<'a> {
     pub fn by(task: &'a Task) -> Self {
-        Asked { policy: task.policy.as_deref(), workspace: &task.workspace, pools: &task.pools }
+        ClaimInputs { policy: task.policy.as_deref(), workspace: &task.workspace, pools: &task.pools }
     }
 }
 
-/// Resource claim of a task: the limited resources that it takes while it runs.
+/// Start claim of a task: the limited resources that it takes while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub struct StartClaim {
     pub key: TaskKey,
     pub tenant: Option<Tenant>,
     pub profile: Option<Profile>,
     /// Lane, pools, and the limits on concurrent runs from the files of profile and lane.
-    pub share: Share,
+    pub resources: PoolClaim,
     /// Directory of a `dir` workspace, which the task needs for itself, as named. A name that leads through a symbolic
-    /// link is refused at creation and at the start, so no look at the file system is needed here. Such a look could
+    /// link is refused at creation and at the start, so no access to the file system is needed here. Such an access could
     /// block.
     pub place: Option<PathBuf>,
     /// Environments that it shares with other tasks; none if its profile is not known.
@@ -96,32 +96,35 @@ fn slots(cap: usize, depth: u32) -> usize {
     if depth == 0 { cap } else { (cap / 2).max(1) }
 }
 
-impl Claim {
+impl StartClaim {
     /// Makes the claim of a candidate.
-    pub fn of(board: &BoardName, candidate: &Candidate, known: Known<'_>) -> Self {
+    pub fn for_candidate(board: &BoardName, candidate: &Candidate, known: RosterAndConfig<'_>) -> Self {
         let key = TaskKey { board: board.clone(), task: candidate.task.clone() };
-        let who = Claimant { tenant: candidate.tenant.clone(), profile: Some(candidate.assignee.clone()) };
-        let asked = Asked {
+        let claimant =
+            Claimant { tenant: candidate.tenant.clone(), profile: Some(candidate.assignee.clone()) };
+        let asked = ClaimInputs {
             policy: candidate.policy.as_deref(),
             workspace: &candidate.workspace,
             pools: &candidate.pools,
         };
-        Self::new(key, who, asked, known)
+        Self::new(key, claimant, asked, known)
     }
 
     /// Makes the claim of a task of a tenant and a profile. Looks at no file: a file system that does not respond would
     /// hold up all other tasks.
     pub fn new(
         key: TaskKey,
-        who: Claimant,
-        Asked { policy, workspace, pools }: Asked<'_>,
-        known: Known<'_>,
+        claimant: Claimant,
+        ClaimInputs { policy, workspace, pools }: ClaimInputs<'_>,
+        known: RosterAndConfig<'_>,
     ) -> Self {
-        let profile = who.profile.as_ref();
-        let needs = profile.map(|profile| Needs::of(&key, profile, policy, workspace, known));
-        let share =
-            profile.map(|profile| known.roster.share(profile, known.config)).unwrap_or_default().with(pools);
-        Self::taking(key, who, workspace, needs, share)
+        let profile = claimant.profile.as_ref();
+        let needs = profile.map(|profile| Needs::for_task(&key, profile, policy, workspace, known));
+        let resources = profile
+            .map(|profile| known.roster.pool_claim(profile, known.config))
+            .unwrap_or_default()
+            .with(pools);
+        Self::taking(key, claimant, workspace, needs, resources)
     }
 
     /// Makes the claim of a task with known environments and limits.
@@ -130,14 +133,14 @@ impl Claim {
         Claimant { tenant, profile }: Claimant,
         workspace: &str,
         needs: Option<Needs>,
-        share: Share,
+        resources: PoolClaim,
     ) -> Self {
         let (place, preparing) = match workspace.parse() {
             Ok(WorkspaceSpec::Directory(path)) => (Some(path), None),
             Ok(WorkspaceSpec::Worktree { repository }) => (None, repository),
             Ok(WorkspaceSpec::Scratch) | Err(_) => (None, None),
         };
-        Claim { key, tenant, profile, share, place, needs, preparing, weight: Weight::Slot }
+        StartClaim { key, tenant, profile, resources, place, needs, preparing, weight: Weight::Slot }
     }
 
     /// Returns the environments that it depends on.
@@ -147,13 +150,13 @@ impl Claim {
 
     /// Turns it into the claim of a question of this depth; unchanged without a depth.
     pub(crate) fn for_question(self, depth: Option<u32>) -> Self {
-        Claim { weight: depth.map_or(self.weight, Weight::Question), ..self }
+        StartClaim { weight: depth.map_or(self.weight, Weight::Question), ..self }
     }
 
     /// Turns it into the claim of a run whose workspace is ready.
     #[must_use]
     pub fn prepared(self) -> Self {
-        Claim { preparing: None, ..self }
+        StartClaim { preparing: None, ..self }
     }
 }
 
@@ -193,7 +196,7 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// Adds up claims.
-    pub(crate) fn of<'a>(running: impl IntoIterator<Item = &'a Claim>) -> Self {
+    pub(crate) fn from_claims<'a>(running: impl IntoIterator<Item = &'a StartClaim>) -> Self {
         let mut tally = Tally::default();
         for claim in running {
             tally.add(claim);
@@ -210,14 +213,14 @@ impl Tally {
         self.is_shared
     }
 
-    pub(crate) fn add(&mut self, claim: &Claim) {
+    pub(crate) fn add(&mut self, claim: &StartClaim) {
         self.is_shared |= claim.tenant.is_some();
         self.keys.insert(claim.key.clone());
         if let Some(place) = &claim.place {
             self.places.insert(place.clone(), (claim.key.clone(), claim.tenant.clone()));
         }
         // Pools count for a claim without a slot too, because its processes may still use them.
-        for pool in &claim.share.pools {
+        for pool in &claim.resources.pools {
             *self.pools.entry(pool.clone()).or_default() += 1;
             if let Some(tenant) = &claim.tenant {
                 *self.pools_of.entry((tenant.clone(), pool.clone())).or_default() += 1;
@@ -229,7 +232,7 @@ impl Tally {
         if let Some(profile) = &claim.profile {
             *self.profiles.entry((depth, profile.clone())).or_default() += 1;
         }
-        if let Some(lane) = &claim.share.lane {
+        if let Some(lane) = &claim.resources.lane {
             *self.lanes.entry((depth, lane.clone())).or_default() += 1;
         }
         if let Some(repository) = &claim.preparing {
@@ -238,7 +241,7 @@ impl Tally {
         }
     }
 
-    /// True if every slot for tasks is taken.
+    /// Returns true if every slot for tasks is taken.
     pub(crate) fn is_full(&self, limits: &Limits) -> bool {
         self.total_at(0) >= limits.total()
     }
@@ -268,7 +271,7 @@ impl Tally {
     }
 
     /// Returns the reason why a task may not start beside the resources in use.
-    pub(crate) fn refusal(&self, claim: &Claim, config: &Config) -> Option<Refusal> {
+    pub(crate) fn refusal(&self, claim: &StartClaim, config: &Config) -> Option<Refusal> {
         if self.keys.contains(&claim.key) {
             return Some(Refusal::new(Reach::Task, Waiting::new(WaitingCode::Starting, "is being started")));
         }
@@ -279,18 +282,18 @@ impl Tally {
         }
         if let Some((pool, why)) = self.no_pool_of_tenant(claim, config) {
             // Other tenants of its assignee may start.
-            let reach = if claim.share.of_task.contains(pool) { Reach::Line } else { Reach::Task };
+            let reach = if claim.resources.of_task.contains(pool) { Reach::Line } else { Reach::Task };
             return Some(Refusal::new(reach, Waiting::new(WaitingCode::Pool, why)));
         }
         if let Some((pool, why)) = self.no_pool(claim, &config.pools) {
-            let reach = if claim.share.of_task.contains(pool) { Reach::Line } else { Reach::Profile };
+            let reach = if claim.resources.of_task.contains(pool) { Reach::Line } else { Reach::Profile };
             return Some(Refusal::new(reach, Waiting::new(WaitingCode::Pool, why)));
         }
         self.no_place(claim)
     }
 
     /// Returns the exhausted limit on slots.
-    fn no_slot(&self, claim: &Claim, depth: u32, limits: &Limits) -> Option<Refusal> {
+    fn no_slot(&self, claim: &StartClaim, depth: u32, limits: &Limits) -> Option<Refusal> {
         let of_questions = if depth == 0 { "" } else { " for questions" };
         // More than the cap may run, because the cap can have been lowered since.
         let full = |taken: usize, cap: usize, of: &str, key: &str| {
@@ -320,14 +323,14 @@ impl Tally {
             return Some(Refusal::new(Reach::Tenant, Waiting::new(WaitingCode::Slot, text)));
         }
         if let Some(profile) = &claim.profile
-            && let Some(cap) = limits.of_profile(profile, claim.share.most_of_profile)
+            && let Some(cap) = limits.of_profile(profile, claim.resources.most_of_profile)
             && let taken = self.of_profile_at(depth, profile)
             && let Some(why) = full(taken, cap, &format!(" of profile {profile}"), "")
         {
             return Some(Refusal::new(Reach::Profile, why));
         }
-        if let Some(lane) = &claim.share.lane
-            && let Some(cap) = limits.of_lane(lane, claim.share.most_of_lane)
+        if let Some(lane) = &claim.resources.lane
+            && let Some(cap) = limits.of_lane(lane, claim.resources.most_of_lane)
             && let taken = self.lanes.get(&(depth, lane.clone())).copied().unwrap_or_default()
             && let Some(why) = full(taken, cap, &format!(" of lane {lane}"), "")
         {
@@ -338,7 +341,7 @@ impl Tally {
 
     /// Returns the first full pool of a task, its profile or its lane, with the reason. Questions need a place like
     /// every run, because places stand for a real resource.
-    fn no_pool<'a>(&self, claim: &'a Claim, pools: &Pools) -> Option<(&'a Pool, String)> {
+    fn no_pool<'a>(&self, claim: &'a StartClaim, pools: &Pools) -> Option<(&'a Pool, String)> {
         let why = |pool: &Pool| {
             let taken = self.pools.get(pool).copied().unwrap_or_default();
             match pools.get(pool) {
@@ -351,15 +354,15 @@ impl Tally {
         };
         // Pools of the profile or the lane first: they affect more tasks.
         let (of_task, shared): (Vec<&Pool>, Vec<&Pool>) =
-            claim.share.pools.iter().partition(|pool| claim.share.of_task.contains(*pool));
+            claim.resources.pools.iter().partition(|pool| claim.resources.of_task.contains(*pool));
         shared.into_iter().chain(of_task).find_map(|pool| Some((pool, why(pool)?)))
     }
 
     /// Returns the first pool of which the task's tenant uses its full share, with the reason.
-    fn no_pool_of_tenant<'a>(&self, claim: &'a Claim, config: &Config) -> Option<(&'a Pool, String)> {
+    fn no_pool_of_tenant<'a>(&self, claim: &'a StartClaim, config: &Config) -> Option<(&'a Pool, String)> {
         let tenant = claim.tenant.as_ref()?;
         let caps = &config.tenants.get(tenant)?.pools;
-        claim.share.pools.iter().find_map(|pool| {
+        claim.resources.pools.iter().find_map(|pool| {
             let cap = *caps.get(pool)?;
             let taken = self.pools_of.get(&(tenant.clone(), pool.clone())).copied().unwrap_or_default();
             let why = || format!("waits for pool {pool} of tenant {tenant}: {taken} of {cap} in use");
@@ -368,13 +371,13 @@ impl Tally {
     }
 
     /// Returns the refusal if another run uses the task's directory.
-    fn no_place(&self, claim: &Claim) -> Option<Refusal> {
+    fn no_place(&self, claim: &StartClaim) -> Option<Refusal> {
         if let Some(place) = &claim.place
             && let Some((taken, (holder, tenant))) =
                 self.places.iter().find(|(taken, _)| overlap(taken, place))
         {
-            let who = named(holder, tenant.as_ref(), claim);
-            let text = format!("waits for {}: {who} works there", taken.display());
+            let claimant = named(holder, tenant.as_ref(), claim);
+            let text = format!("waits for {}: {claimant} works there", taken.display());
             return Some(Refusal::new(Reach::Line, Waiting::new(WaitingCode::Workspace, text)));
         }
         if let Some(why) = self.unprepared(claim) {
@@ -385,11 +388,14 @@ impl Tally {
 
     /// Returns the reason why no worktree is prepared for a task now. A git process that hangs holds its slot until the
     /// start is given up. So each repository prepares one worktree at a time, and each tenant only a few.
-    fn unprepared(&self, claim: &Claim) -> Option<String> {
+    fn unprepared(&self, claim: &StartClaim) -> Option<String> {
         let repository = claim.preparing.as_ref()?;
         if let Some((holder, tenant)) = self.preparing.get(repository) {
-            let who = named(holder, tenant.as_ref(), claim);
-            return Some(format!("waits for {}: the worktree of {who} is being made", repository.display()));
+            let claimant = named(holder, tenant.as_ref(), claim);
+            return Some(format!(
+                "waits for {}: the worktree of {claimant} is being made",
+                repository.display()
+            ));
         }
         let others = self.preparing_of.get(&claim.tenant).copied().unwrap_or_default();
         (others >= PREPARING)
@@ -397,12 +403,12 @@ impl Tally {
     }
 }
 
-/// True if two paths are the same, or one lies within the other.
+/// Returns true if two paths are the same, or one lies within the other.
 fn overlap(one: &Path, other: &Path) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }
 
 /// Names a task for the owner of another one. A tenant learns nothing of other tenants' tasks.
-fn named<'a>(holder: &'a TaskKey, tenant: Option<&Tenant>, asks: &Claim) -> &'a str {
+fn named<'a>(holder: &'a TaskKey, tenant: Option<&Tenant>, asks: &StartClaim) -> &'a str {
     if tenant == asks.tenant.as_ref() { holder.task.as_str() } else { "a task of another tenant" }
 }

@@ -1,13 +1,14 @@
-//! Waits for causes of failure whose end is not announced, and tries again at growing intervals.
+//! Decides when starts are tried again after failures whose end no event announces, at growing intervals.
 //!
-//! Four kinds of failure stop starts: of the host or the board (all tasks wait), of an environment (the tasks that need
-//! it wait, see [`Environment`]), several immediate deaths of a tenant's runs (its tasks wait), and of a single task.
-//! Each of the first three is tested by one start at a time, its probe.
+//! Four kinds of failure stop starts. After a failure of the host or the board, all tasks wait. After a failure of an
+//! environment, the tasks that need it wait (see [`Environment`]). After several immediate deaths of a tenant's runs, the
+//! tasks of this tenant wait. After a failure of a single task, this task waits. The first three are tested by one start at
+//! a time, the probe.
 //!
 //! See decision 0129.
 
+mod breaker_change;
 mod host;
-mod kept;
 #[cfg(test)]
 mod testing;
 
@@ -15,29 +16,29 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kernel::{BoardName, Tenant, Timestamp, Waiting, WaitingCode};
 
+pub(crate) use self::breaker_change::BreakerChange;
 pub(crate) use self::host::Died;
 use self::host::HostBreakers;
-pub(crate) use self::kept::Kept;
 use super::wait::{FIRST, Wait, after};
 use crate::run::attempt::Charge;
 use crate::run::environment::Environment;
 use crate::run::key::TaskKey;
 
-/// Number of failures in a row that open the breaker of an environment. Its board then stores it for later daemons, and
-/// probes are rare.
+/// Number of failures in a row that open the breaker of an environment. A board then stores the breaker for later daemons,
+/// and probes are rare.
 const OPEN: u32 = 5;
-/// Limit on the remembered candidates. A forgotten one trips its environment again, and becomes a candidate again.
+/// Limit on the remembered suspects. A forgotten suspect trips its environment again, and becomes a suspect again.
 const SUSPECTS: usize = 4096;
 
 /// State of an environment that has failed to start a worker.
 #[derive(Clone, Debug)]
 struct Breaker {
     wait: Wait,
-    /// Board that stores the breaker while it is open: the board of the task whose start failed first.
+    /// Board of the task whose start failed first, which stores the breaker while it is open.
     board: BoardName,
-    /// True once a read has shown it on that board. From then on its absence there means that a person has released it.
+    /// True once a read has found the breaker on that board. If a later read does not find it, a person has released it.
     is_kept: bool,
-    /// Task whose start failed last; none if an earlier daemon saw it.
+    /// Task whose start failed last; none if an earlier daemon saw that failure.
     by: Option<TaskKey>,
     /// Task whose start is the probe.
     probe: Option<TaskKey>,
@@ -50,17 +51,18 @@ impl Breaker {
 
     /// Returns the command that triggers a probe at once, if the breaker is open.
     fn release(&self, environment: &Environment) -> Option<String> {
-        self.is_open().then(|| kept::release(&self.board, &environment.hold()))
+        self.is_open().then(|| breaker_change::release(&self.board, &environment.hold()))
     }
 }
 
 /// Number of tasks that may start now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Allowance {
-    /// All that are admitted.
+    /// All admitted tasks.
     Everything,
     /// A single task, as a probe.
     OneProbe,
+    /// No task.
     Nothing,
 }
 
@@ -90,14 +92,15 @@ pub struct Backoff {
     shortages: u32,
     /// Broken environments, whose tasks wait.
     broken: BTreeMap<Environment, Breaker>,
-    /// Tasks that failed in an environment which then worked for another task: the task may be at fault.
-    suspects: BTreeSet<TaskKey>,
+    /// Tasks whose start failed because of an environment that then worked for another task, so that the task itself may be
+    /// at fault.
+    suspected_tasks: BTreeSet<TaskKey>,
     /// Waits of single tasks.
     deferred: BTreeMap<TaskKey, Wait>,
     /// Breakers of tenants with several immediate deaths.
     host: HostBreakers,
-    /// Breakers that boards are to store, or to remove.
-    kept: Vec<(BoardName, Kept)>,
+    /// Breakers for boards to store or to remove; the dispatcher takes them.
+    kept: Vec<(BoardName, BreakerChange)>,
 }
 
 impl Default for Backoff {
@@ -108,7 +111,7 @@ impl Default for Backoff {
             is_probed: false,
             shortages: 0,
             broken: BTreeMap::new(),
-            suspects: BTreeSet::new(),
+            suspected_tasks: BTreeSet::new(),
             deferred: BTreeMap::new(),
             host: HostBreakers::default(),
             kept: Vec::new(),
@@ -129,13 +132,13 @@ impl Backoff {
         Wait::again(why, times, now, (self.chance)())
     }
 
-    /// Records that the board cannot be read or written. A try costs little, so the next one is soon.
+    /// Records that a board cannot be read or written. Another try costs little, so it comes soon.
     pub fn pause(&mut self, why: String, now: Timestamp) {
         self.pause = Some(self.wait(why, 0, now));
         self.is_probed = false;
     }
 
-    /// Records that the host lacked a resource for a start. Each try costs a run, so they become rare.
+    /// Records that the host lacked a resource for a start. Each try costs a run, so the intervals between tries grow.
     pub fn shortage(&mut self, why: String, now: Timestamp) {
         // A start that began before the pause reports the same shortage again.
         if self.is_paused() && !self.is_probed {
@@ -162,24 +165,24 @@ impl Backoff {
             self.wait(why, times, now)
         } else {
             let wait = Wait::seldom(why, times, now);
-            self.kept.push((board.clone(), Kept::open(environment.hold(), &wait)));
+            self.kept.push((board.clone(), BreakerChange::open(environment.hold(), &wait)));
             wait
         };
         self.broken.insert(environment, Breaker { wait, board, is_kept, by: Some(by), probe: None });
     }
 
-    /// Records that a command runs since `begun`. So earlier failures of its start and its environments are over.
-    /// Returns true if a task waited for that.
+    /// Records that the command of a task runs since `begun`, which ends the waits for earlier failures of the host, of this
+    /// task and of its environments. Returns true if a wait that other tasks share was ended.
     pub fn started<'a>(
         &mut self,
         key: &TaskKey,
         needs: impl IntoIterator<Item = &'a Environment>,
-        begun: Timestamp,
+        started_at: Timestamp,
         now: Timestamp,
     ) -> bool {
         self.deferred.remove(key);
-        self.suspects.remove(key);
-        let is_mended = |wait: &Wait| wait.is_older_than(begun, now);
+        self.suspected_tasks.remove(key);
+        let is_mended = |wait: &Wait| wait.is_older_than(started_at, now);
         let mut freed = self.pause.take_if(|pause| is_mended(pause)).is_some();
         if self.pause.is_none() {
             self.shortages = 0;
@@ -191,21 +194,21 @@ impl Backoff {
             {
                 freed = true;
                 if breaker.is_open() {
-                    self.kept.push((breaker.board, Kept::Closed(environment.hold())));
+                    self.kept.push((breaker.board, BreakerChange::Closed(environment.hold())));
                 }
-                // The environment works for this task, so the fault may lie with the last one that failed in it.
+                // The environment works for this task, so the task that failed in it last may be at fault itself.
                 if let Some(by) = breaker.by.filter(|by| by != key) {
-                    if self.suspects.len() == SUSPECTS {
-                        self.suspects.clear();
+                    if self.suspected_tasks.len() == SUSPECTS {
+                        self.suspected_tasks.clear();
                     }
-                    self.suspects.insert(by);
+                    self.suspected_tasks.insert(by);
                 }
             }
         }
         freed
     }
 
-    /// Records that a start has ended, in any way: it is no probe any more.
+    /// Records that a start is over, with any result, so that it is no longer a probe.
     pub fn tried(&mut self, key: &TaskKey) {
         for breaker in self.broken.values_mut().filter(|breaker| breaker.probe.as_ref() == Some(key)) {
             breaker.probe = None;
@@ -213,9 +216,9 @@ impl Backoff {
         self.host.tried(key);
     }
 
-    /// Returns whom to charge for an environment's failure in a start of this task.
+    /// Returns the party to charge if an environment fails in a start of this task: a suspect is charged itself.
     pub fn charge(&self, key: &TaskKey) -> Charge {
-        if self.suspects.contains(key) { Charge::Task } else { Charge::Environment }
+        if self.suspected_tasks.contains(key) { Charge::Task } else { Charge::Environment }
     }
 
     /// Ends the pause, because no task is left as a probe.
@@ -227,7 +230,7 @@ impl Backoff {
     /// are probed at once.
     pub fn forget(&mut self) {
         self.deferred.clear();
-        self.suspects.clear();
+        self.suspected_tasks.clear();
         self.broken.retain(|_, breaker| breaker.is_open());
         for breaker in self.broken.values_mut() {
             breaker.wait.until = None;
@@ -238,12 +241,12 @@ impl Backoff {
     /// Forgets the waits of a board's tasks.
     pub(crate) fn forget_board(&mut self, board: &BoardName) {
         self.deferred.retain(|key, _| &key.board != board);
-        self.suspects.retain(|key| &key.board != board);
+        self.suspected_tasks.retain(|key| &key.board != board);
         self.broken.retain(|_, breaker| &breaker.board != board);
         self.host.forget_board(board);
     }
 
-    /// Returns the task's own wait, if any.
+    /// Returns the wait of a task for its own failure; none if it need not wait.
     pub(crate) fn deferral(&self, key: &TaskKey) -> Option<Waiting> {
         let wait = self.deferred.get(key)?;
         let until = wait.until?;
@@ -253,7 +256,8 @@ impl Backoff {
     /// Returns the wait of a task for a broken environment that it needs. `probed` are the environments with a probe in
     /// progress.
     ///
-    /// After the first failure another task may try at once, which tells a broken environment from a broken task.
+    /// After the first failure another task may start at once. Its result shows whether the environment or the first task is
+    /// broken.
     pub(crate) fn breakage<'a>(
         &self,
         key: &TaskKey,
@@ -277,7 +281,7 @@ impl Backoff {
         })
     }
 
-    /// Returns the broken ones of some environments.
+    /// Returns the broken environments among the given ones.
     pub(crate) fn broken_of<'a>(
         &self,
         needs: impl IntoIterator<Item = &'a Environment>,
@@ -299,13 +303,13 @@ impl Backoff {
     }
 
     pub fn broken(&self) -> Vec<Broken> {
-        let told = |(environment, breaker): (&Environment, &Breaker)| Broken {
+        let to_broken = |(environment, breaker): (&Environment, &Breaker)| Broken {
             what: environment.to_string(),
             why: breaker.wait.why.clone(),
             until: breaker.wait.until,
             release: breaker.release(environment),
         };
-        self.broken.iter().map(told).chain(self.host.broken()).collect()
+        self.broken.iter().map(to_broken).chain(self.host.broken()).collect()
     }
 
     /// Returns the wait of all tasks during a pause or a probe.
@@ -328,12 +332,12 @@ impl Backoff {
         }
     }
 
-    /// True if no task may start now.
+    /// Returns true if no task may start now.
     pub(crate) fn is_paused(&self) -> bool {
         matches!(self.allowance(), Allowance::Nothing)
     }
 
-    /// Records a probe in progress, so that there is no second one.
+    /// Records that a probe starts, so that no second one starts beside it.
     pub(crate) fn probing(&mut self, now: Timestamp) {
         if let Some(pause) = &mut self.pause {
             pause.until = Some(after(now, FIRST));
@@ -346,17 +350,17 @@ impl Backoff {
         self.pause.as_ref().map(|pause| pause.why.clone())
     }
 
-    /// Returns the wait of a tenant's tasks because several of its runs died immediately; none if a probe may start. A
-    /// single probe suffices, so `is_tried` says that one has been admitted.
+    /// Returns the wait of a tenant's tasks because several of its runs died immediately; none if a task may start. If
+    /// `is_tried` is true, a probe has been admitted already and no other may start.
     pub(crate) fn deaths(&self, tenant: Option<&Tenant>, is_tried: bool) -> Option<Waiting> {
         self.host.refusal(tenant, is_tried)
     }
 
-    /// Ends the waits whose time has come. Returns true if there was any.
+    /// Ends the waits whose time has come. Returns true if there were any.
     pub fn expire(&mut self, now: Timestamp) -> bool {
         let breakers = self.broken.values_mut().map(|breaker| &mut breaker.wait);
         let waits = self.pause.iter_mut().chain(self.deferred.values_mut()).chain(breakers);
-        // `count` runs over all of them; `any` would stop at the first.
+        // `count` ends all of these waits; `any` would stop at the first.
         let over = waits.filter_map(|wait| wait.expire(now).then_some(())).count() > 0;
         self.expire_host(now) || over
     }

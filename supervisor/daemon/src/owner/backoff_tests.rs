@@ -30,8 +30,11 @@ fn a_pause_ends_with_one_probe_and_with_everything_when_that_works() {
     backoff.pause("disk full".to_owned(), at(0));
     assert_eq!(backoff.allowance(), Allowance::Nothing);
     assert_eq!(backoff.nearest(), Some(at(1)));
-    let told = backoff.obstacle().unwrap();
-    assert_eq!((told.text.as_str(), told.until), ("waits for dispatch to resume: disk full", Some(at(1))));
+    let waiting = backoff.obstacle().unwrap();
+    assert_eq!(
+        (waiting.text.as_str(), waiting.until),
+        ("waits for dispatch to resume: disk full", Some(at(1)))
+    );
     assert!(backoff.expire(at(1)));
     assert_eq!(backoff.allowance(), Allowance::OneProbe);
     assert_eq!(backoff.nearest(), None);
@@ -96,8 +99,8 @@ fn after_the_first_failure_another_task_looks_at_once_and_later_all_wait_for_one
     assert!(breakage(&backoff, 3).unwrap().text.ends_with("another task is trying it"));
     trip(&mut backoff, 2, at(0));
     for n in 1..4 {
-        let told = breakage(&backoff, n).unwrap();
-        assert_eq!((told.code, told.until), (WaitingCode::Environment, Some(at(2))));
+        let waiting = breakage(&backoff, n).unwrap();
+        assert_eq!((waiting.code, waiting.until), (WaitingCode::Environment, Some(at(2))));
     }
     assert!(backoff.expire(at(2)));
     assert_eq!(breakage(&backoff, 1), None);

@@ -1,20 +1,21 @@
-//! Requests of the owner loop to a board, each a task of its own whose result is an event.
+//! Requests of the owner loop to boards. None makes the loop wait: each runs as a task or as a job of the board's writer.
+//! A result that the loop needs comes back as an event.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{BoardName, Clock as _};
 
-use super::backoff::Kept;
+use super::backoff::BreakerChange;
 use super::event::Event;
 use super::link::OwnerLink;
 use crate::run::context::Context;
 use crate::run::key::TaskKey;
 
-/// Time for which the reply to a request is stored for a repeat. A client gives up after a minute.
+/// Time for which the reply to a request is stored for a repeat. Clients give up after a minute.
 pub const REPLY_AGE: Duration = Duration::from_hours(24);
 
-/// Lets a board promote the tasks that are due, and reports the result to the owner loop.
+/// Has a board promote the tasks that are due, and reports the result to the owner loop.
 pub(crate) fn wake_board(context: &Arc<Context>, link: &OwnerLink, name: BoardName) {
     let (shared, link) = (Arc::clone(context), link.clone());
     context.tasks.spawn(async move {
@@ -32,7 +33,7 @@ pub(crate) fn wake_board(context: &Arc<Context>, link: &OwnerLink, name: BoardNa
     });
 }
 
-/// Records on a task that nothing here can run it.
+/// Records on a task that no lane here can run it, with the reason.
 pub(crate) fn note_nonspawnable(context: &Arc<Context>, key: TaskKey, why: String) {
     let shared = Arc::clone(context);
     context.tasks.spawn(async move {
@@ -46,8 +47,8 @@ pub(crate) fn note_nonspawnable(context: &Arc<Context>, key: TaskKey, why: Strin
     });
 }
 
-/// Lets each board recompute the stored times that lie in the future because the clock was set back, and hold the payers
-/// that have spent a budget of the day.
+/// Has each board recompute the stored times that are in the future because the clock was set back, and hold the payers
+/// that have spent their budget of the day that it is now.
 pub(crate) fn follow_set_clock(context: &Context) {
     for board in context.service.served() {
         let Ok(writer) = board.writer() else { continue };
@@ -62,7 +63,8 @@ pub(crate) fn follow_set_clock(context: &Context) {
     apply_budgets(context);
 }
 
-/// Lets each board hold the payers that have spent a budget of today as now configured, and release the others.
+/// Has each board hold the payers that have spent a budget of today, by the present configuration, and release the
+/// others.
 pub(crate) fn apply_budgets(context: &Context) {
     for board in context.service.served() {
         let Ok(writer) = board.writer() else { continue };
@@ -76,7 +78,7 @@ pub(crate) fn apply_budgets(context: &Context) {
 }
 
 /// Stores a breaker on a board, or removes it. Jobs of one board run in the order of submission.
-pub(crate) fn keep_breaker(context: &Context, board: &BoardName, kept: Kept) {
+pub(crate) fn keep_breaker(context: &Context, board: &BoardName, change: BreakerChange) {
     let Ok(handle) = context.service.board(board) else { return };
     let Ok(writer) = handle.writer() else { return };
     let done = |result: Result<(), kernel::Error>| {
@@ -84,19 +86,19 @@ pub(crate) fn keep_breaker(context: &Context, board: &BoardName, kept: Kept) {
             tracing::warn!(%error, "breaker_not_kept");
         }
     };
-    match kept {
-        Kept::Open(on, why, until) => {
+    match change {
+        BreakerChange::Open(on, why, until) => {
             tracing::warn!(%board, %on, why, "breaker_open");
             writer.submit(move |board| board.open_breaker(&on, &why, until).map(drop), done);
         }
-        Kept::Closed(on) => {
+        BreakerChange::Closed(on) => {
             tracing::info!(%board, %on, "breaker_closed");
             writer.submit(move |board| board.close_breaker(&on), done);
         }
     }
 }
 
-/// Deletes stored replies that are too old to be requested again.
+/// Deletes stored replies that are older than [`REPLY_AGE`].
 pub(crate) fn forget_old_requests(context: &Arc<Context>, boards: &[BoardName]) {
     let before = kernel::SystemClock.now().before(REPLY_AGE);
     for name in boards {

@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use crate::run::context::Context;
 use crate::run::place::unknown_creator;
 use base::failure::Failure;
-use setup::automation::schedules::{READS_FILE, reads_file};
+use setup::automation::schedules::require_command;
 
 /// Number of commands of one board started per read.
 const AT_ONCE: u32 = 8;
@@ -60,10 +60,7 @@ async fn note(
 /// Runs one command until it ends. The error is the reason of its failure.
 async fn execute(context: &Context, name: &BoardName, command: &DueCommand) -> Result<(), String> {
     let root = context.service.root();
-    // A board may keep the command of an earlier release, whose file is refused now.
-    if reads_file(&command.words) {
-        return Err(READS_FILE.to_owned());
-    }
+    require_command(&command.words)?;
     let creator = creator(command)?;
     let (verb, words) = command.words.split_first().ok_or("the schedule has no command")?;
     let mut process = tokio::process::Command::new("/proc/self/exe");
@@ -91,7 +88,7 @@ async fn execute(context: &Context, name: &BoardName, command: &DueCommand) -> R
         Err(_) => Err(format!("the command took longer than {} min", LONGEST.as_secs() / 60)),
         Ok((Err(e), _)) => Err(format!("the end of the command is not known: {e}")),
         Ok((Ok(status), _)) if status.success() => Ok(()),
-        Ok((Ok(status), said)) => Err(format!("the command ended with {status}: {said}")),
+        Ok((Ok(status), output_lines)) => Err(format!("the command ended with {status}: {output_lines}")),
     }
 }
 
@@ -112,17 +109,17 @@ fn in_a_line(text: &str) -> String {
 
 /// Reads to the end, and returns at most the last [`SAID`] bytes, from the beginning of a line.
 async fn last_of(output: Option<impl AsyncRead + Unpin>) -> String {
-    let (mut said, mut part, mut is_cut) = (Vec::new(), vec![0; SAID], false);
+    let (mut output_lines, mut part, mut is_cut) = (Vec::new(), vec![0; SAID], false);
     let Some(mut output) = output else { return String::new() };
     // A read error only shortens the text; the command's exit status decides.
     while let Ok(count) = output.read(&mut part).await
         && count > 0
     {
-        said.extend_from_slice(part.get(..count).unwrap_or_default());
-        is_cut |= said.len() > SAID;
-        said.drain(..said.len().saturating_sub(SAID));
+        output_lines.extend_from_slice(part.get(..count).unwrap_or_default());
+        is_cut |= output_lines.len() > SAID;
+        output_lines.drain(..output_lines.len().saturating_sub(SAID));
     }
-    let text = String::from_utf8_lossy(&said);
+    let text = String::from_utf8_lossy(&output_lines);
     let text = if is_cut { text.split_once('\n').map_or(&*text, |(_, rest)| rest) } else { &text };
     text.trim().to_owned()
 }

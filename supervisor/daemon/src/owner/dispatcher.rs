@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use kernel::{BoardName, Candidate, Reach, StopReason, Timestamp, WaitingCode};
 
-use self::boards::{BoardState, Look};
+use self::boards::{BoardState, ReadState};
 use super::action::{Action, BoardWork};
-use super::admission::{Claim, Claimant};
+use super::admission::{Claimant, StartClaim};
 use super::backoff::{Allowance, Backoff};
+use super::capacity::Capacity;
 use super::event::Event;
-use super::extent::Extent;
-use super::room::Room;
+use super::mode::DaemonMode;
 use super::stopping::{StopMode, next_mode, sharper_mode};
 use crate::run::attempt::{Attempt, Terms};
 use crate::run::environment::Needs;
@@ -25,7 +25,7 @@ use crate::run::key::TaskKey;
 use crate::run::live::{LiveRun, ShimHandle};
 use host::headroom::{self, Gauge};
 use setup::config::Config;
-use setup::roster::Share;
+use setup::roster::PoolClaim;
 
 /// Interval between measurements of a host with too little memory or too much load.
 const MEASURE: Duration = Duration::from_secs(2);
@@ -33,7 +33,7 @@ const MEASURE: Duration = Duration::from_secs(2);
 /// A run from its admission to the record of its end.
 #[derive(Debug)]
 struct Slot {
-    claim: Claim,
+    claim: StartClaim,
     live: Option<LiveRun>,
     shim: Option<ShimHandle>,
     stop_sent: Option<StopReason>,
@@ -43,7 +43,7 @@ struct Slot {
 
 impl Slot {
     /// Makes the slot of a claim without any report yet.
-    fn of(claim: Claim) -> Self {
+    fn for_claim(claim: StartClaim) -> Self {
         Slot { claim, live: None, shim: None, stop_sent: None, is_finishing: false }
     }
 }
@@ -55,7 +55,7 @@ pub(crate) struct Dispatcher {
     /// Boards found damaged while they were served; they are not read any more.
     damaged: BTreeSet<BoardName>,
     slots: BTreeMap<TaskKey, Slot>,
-    extent: Extent,
+    mode: DaemonMode,
     started: usize,
     stopping: Option<StopMode>,
     drain_until: Option<Timestamp>,
@@ -71,12 +71,12 @@ pub(crate) struct Dispatcher {
 
 impl Dispatcher {
     /// Makes the state for boards without live runs.
-    pub(crate) fn new(boards: Vec<BoardName>, extent: Extent, config: Arc<Config>) -> Self {
+    pub(crate) fn new(boards: Vec<BoardName>, mode: DaemonMode, config: Arc<Config>) -> Self {
         Dispatcher {
             boards: boards.into_iter().map(|name| (name, BoardState::default())).collect(),
             damaged: BTreeSet::new(),
             slots: BTreeMap::new(),
-            extent,
+            mode,
             started: 0,
             stopping: None,
             drain_until: None,
@@ -106,12 +106,12 @@ impl Dispatcher {
     }
 
     /// Adds a run that an earlier daemon started.
-    pub(crate) fn adopt(&mut self, live: LiveRun, needs: Option<Needs>, share: Share) {
+    pub(crate) fn adopt(&mut self, live: LiveRun, needs: Option<Needs>, resources: PoolClaim) {
         let key = TaskKey { board: live.board.clone(), task: live.task.clone() };
-        let who = Claimant { tenant: live.tenant.clone(), profile: live.profile.clone() };
-        let claim = Claim::taking(key.clone(), who, &live.workspace, needs, share);
+        let claimant = Claimant { tenant: live.tenant.clone(), profile: live.profile.clone() };
+        let claim = StartClaim::taking(key.clone(), claimant, &live.workspace, needs, resources);
         let claim = claim.prepared().for_question(live.consult);
-        self.slots.insert(key, Slot { live: Some(live), ..Slot::of(claim) });
+        self.slots.insert(key, Slot { live: Some(live), ..Slot::for_claim(claim) });
     }
 
     /// Decides on an event. `now` is the real-time clock.
@@ -171,7 +171,7 @@ impl Dispatcher {
                 Vec::new()
             }
             Event::Room(reply) => {
-                drop(reply.send(self.room()));
+                drop(reply.send(self.capacity()));
                 Vec::new()
             }
         };
@@ -185,21 +185,22 @@ impl Dispatcher {
     }
 
     /// Returns the current capacity.
-    fn room(&self) -> Room {
-        self.room_beside(None)
+    fn capacity(&self) -> Capacity {
+        self.capacity_with(None)
     }
 
     /// Returns the current capacity, without regard to the tenants of the named board.
-    fn room_beside(&self, board: Option<&BoardName>) -> Room {
+    fn capacity_with(&self, board: Option<&BoardName>) -> Capacity {
         let running = self.slots.values().map(|slot| &slot.claim);
-        let room = Room::beside(running, Arc::clone(&self.config))
-            .known(&self.backoff, self.stopping)
+        let capacity = Capacity::with_running(running, Arc::clone(&self.config))
+            .with_owner_state(&self.backoff, self.stopping)
             .measured(self.gauge)
             .limited(self.budget());
-        if self.has_tenants_beside(board) { room.shared() } else { room }
+        if self.has_tenants_beside(board) { capacity.shared() } else { capacity }
     }
 
-    /// True if a board other than the named one has, or had, a tenant. Boards that were not read yet may have one.
+    /// Returns true if a board other than the named one has, or had, a tenant. Boards that were not read yet may have
+    /// one.
     fn has_tenants_beside(&self, board: Option<&BoardName>) -> bool {
         let mut others = self.boards.iter().filter(|(name, _)| Some(*name) != board);
         others.any(|(_, state)| state.has_tenants != Some(false))
@@ -239,30 +240,33 @@ impl Dispatcher {
         actions
     }
 
-    /// Starts the tasks that a look has admitted, if they may still start: other runs may have begun since, on other
+    /// Starts the tasks that a scan has admitted, if they may still start: other runs may have begun since, on other
     /// boards too.
     fn start_admitted(
         &mut self,
         board: &BoardName,
-        admitted: Vec<(Candidate, Claim)>,
+        admitted: Vec<(Candidate, StartClaim)>,
         now: Timestamp,
     ) -> Vec<Action> {
         let probes = self.backoff.allowance() == Allowance::OneProbe;
-        let mut room = self.room();
+        let mut capacity = self.capacity();
         let mut actions = Vec::new();
         let mut overtaken = false;
         for (candidate, claim) in admitted {
-            match room.admit(&claim) {
+            match capacity.admit(&claim) {
                 Ok(()) => {
                     self.started += 1;
-                    let slot = Slot::of(claim.clone());
+                    let slot = Slot::for_claim(claim.clone());
                     self.backoff.try_environments(&claim.key, claim.environments());
                     self.backoff.try_host(&claim.key, claim.tenant.as_ref());
                     let charge = self.backoff.charge(&claim.key);
                     let terms = Terms { needs: claim.needs, charge };
-                    let share = claim.share;
+                    let resources = claim.resources;
                     self.slots.insert(claim.key, slot);
-                    actions.push(Action::Start(board.clone(), Box::new(Attempt { candidate, share, terms })));
+                    actions.push(Action::Start(
+                        board.clone(),
+                        Box::new(Attempt { candidate, resources, terms }),
+                    ));
                 }
                 Err(refusal) => {
                     if refusal.why.code == WaitingCode::Headroom {
@@ -276,7 +280,7 @@ impl Dispatcher {
         if let Some(state) = self.boards.get_mut(board) {
             state.waiting = state.waiting.saturating_sub(u64::try_from(actions.len()).unwrap_or(u64::MAX));
             if overtaken {
-                state.look = Look::Overtaken;
+                state.read = ReadState::Overtaken;
             }
         }
         if probes {
@@ -299,10 +303,10 @@ impl Dispatcher {
 
     /// Returns the number of tasks that a limited pass may still start.
     fn budget(&self) -> Option<usize> {
-        match self.extent {
-            Extent::Forever | Extent::UntilIdle(None) => None,
-            Extent::Ending => Some(0),
-            Extent::UntilIdle(Some(max)) => Some(max.saturating_sub(self.started)),
+        match self.mode {
+            DaemonMode::Forever | DaemonMode::UntilIdle(None) => None,
+            DaemonMode::Ending => Some(0),
+            DaemonMode::UntilIdle(Some(max)) => Some(max.saturating_sub(self.started)),
         }
     }
 

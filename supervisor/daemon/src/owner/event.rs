@@ -6,8 +6,8 @@ use kernel::{BoardName, TaskId, Waiting};
 use tokio::sync::oneshot;
 
 use super::action::BoardWork;
-use super::admission::Claim;
-use super::room::Room;
+use super::admission::StartClaim;
+use super::capacity::Capacity;
 use super::snapshot::Snapshot;
 use super::stopping::{StopMode, StopPlan};
 use crate::run::key::TaskKey;
@@ -42,9 +42,9 @@ pub enum Event {
     /// A request for the state of the daemon.
     Look(oneshot::Sender<Snapshot>),
     /// A request for the reasons why tasks do not run.
-    Why(Vec<Claim>, oneshot::Sender<BTreeMap<TaskId, Waiting>>),
+    Why(Vec<StartClaim>, oneshot::Sender<BTreeMap<TaskId, Waiting>>),
     /// Stop serving a board, unless one of its runs is live.
     Forget(BoardName, oneshot::Sender<Result<(), Failure>>),
     /// A request for the current capacity, to see which tasks may start without starting them.
-    Room(oneshot::Sender<Room>),
+    Room(oneshot::Sender<Capacity>),
 }

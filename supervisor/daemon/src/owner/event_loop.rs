@@ -1,4 +1,4 @@
-//! Owner loop: takes one event at a time, decides, and carries out the resulting actions.
+//! Owner loop: takes one event at a time, has the dispatcher decide, and carries out the resulting actions.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use super::board::{apply_budgets, follow_set_clock, keep_breaker, note_nonspawna
 use super::dispatcher::Dispatcher;
 use super::event::Event;
 use super::link::{Inbox, OwnerLink};
-use super::look::read_board;
+use super::scan::read_board;
 use crate::run::context::Context;
 use crate::run::key::TaskKey;
+use crate::run::problems;
 use crate::run::report::Report;
 use crate::run::run_task::run_task;
 use crate::run::stopping::stop;
-use crate::run::troubles;
 use base::failpoint;
 use base::failure::Failure;
 use host::service_link::ServiceLink;
@@ -25,7 +25,7 @@ use service::Service;
 use setup::config::Config;
 use setup::roster::Roster;
 
-/// Decides and acts until nothing is left to do, or the daemon is to stop.
+/// Runs the loop until the dispatcher finishes: when nothing is left to do, or when the daemon has to stop.
 pub(crate) async fn own(
     context: &Arc<Context>,
     link: &OwnerLink,
@@ -52,33 +52,35 @@ pub(crate) async fn own(
         if matches!(event, Event::ClockSet) {
             follow_set_clock(context);
         }
-        // A decision returns a few actions for each board, and a start for each free slot.
+        // The queue is bounded: a decision returns a few actions for each board, and a start for each free slot.
         let mut actions = VecDeque::from(dispatcher.decide(event, kernel::SystemClock.now()));
         while let Some(action) = actions.pop_front() {
             match action {
-                Action::Read(board, room, noted) => read_board(context, link, &roster, board, *room, noted),
+                Action::Read(board, capacity, noted) => {
+                    read_board(context, link, &roster, board, *capacity, noted)
+                }
                 Action::Wake(board) => wake_board(context, link, board),
                 Action::Withdraw(board, failure) => {
                     tracing::error!(%board, error = %failure, "board_damaged");
-                    // Requests that have the board open keep it open, and the loop does not wait for them.
+                    // Requests in progress keep the board open. The loop does not wait for them.
                     context.service.withdraw(&board, failure.not_served(&board));
                 }
                 Action::Start(board, attempt) => match context.service.board(&board) {
                     Ok(handle) => {
                         let key = TaskKey { board, task: attempt.candidate.task.clone() };
-                        let cancel = context.starts.begin(&key);
+                        let cancel = context.pending_starts.begin(&key);
                         let task =
                             run_task(Arc::clone(context), handle, *attempt, Arc::clone(&roster), cancel);
                         context.tasks.spawn(task);
                     }
                     Err(failure) => {
                         let key = TaskKey { board, task: attempt.candidate.task };
-                        // Decided here, because the loop would wait for itself if its queue were full.
+                        // The event is decided here and not sent, because the loop would wait for itself if its queue were full.
                         let event = Event::Run(key, Report::ClaimFailed(failure));
                         actions.extend(dispatcher.decide(event, kernel::SystemClock.now()));
                     }
                 },
-                Action::GiveUp(key) => context.starts.give_up(&key),
+                Action::GiveUp(key) => context.pending_starts.give_up(&key),
                 Action::Stop(key, shim, request) => stop(context, key, &shim, &request),
                 Action::NoteNonspawnable(key, why) => note_nonspawnable(context, key, why),
                 Action::Keep(board, kept) => keep_breaker(context, &board, kept),
@@ -94,8 +96,8 @@ pub(crate) async fn own(
                     roster = reload(context);
                     apply_budgets(context);
                     for action in dispatcher.reconfigure(context.service.config()) {
-                        if let Action::Read(board, room, noted) = action {
-                            read_board(context, link, &roster, board, *room, noted);
+                        if let Action::Read(board, capacity, noted) = action {
+                            read_board(context, link, &roster, board, *capacity, noted);
                         }
                     }
                     notices.ready();
@@ -121,26 +123,27 @@ fn in_a_line(dispatcher: &Dispatcher, service: &Service) -> String {
         }
     }
     let roster = service.roster();
-    let of_host = troubles::of_host(roster.policies().unenforceable().keys(), service.unheard().keys());
-    let of_runs = troubles::of_runs(dispatcher.phases());
-    for trouble in of_host.into_iter().chain(service.silent()).chain(of_runs) {
+    let of_host = problems::of_host(roster.policies().unenforceable().keys(), service.unreachable().keys());
+    let of_runs = problems::of_runs(dispatcher.phases());
+    for trouble in of_host.into_iter().chain(service.delivery_problems()).chain(of_runs) {
         line = format!("{line}; {trouble}");
     }
     line
 }
 
+/// Sends an event when the time for draining is over.
 fn limit_drain(context: &Arc<Context>, link: &OwnerLink) {
     let limit = context.service.config().worker.drain.duration();
     let link = link.clone();
-    // Not tracked, because the daemon may end before the limit does.
+    // The task is not tracked, because the daemon may end before the limit and must not wait for it.
     tokio::spawn(async move {
         tokio::time::sleep(limit).await;
         link.send(Event::DrainOver).await;
     });
 }
 
-/// Reloads the configuration. A definition whose file has become defective stays as it was, and `status` names the
-/// defect.
+/// Reloads the configuration and the definitions. A definition whose file has become defective stays as it was, and
+/// `status` reports the defect. Returns the new roster.
 fn reload(context: &Context) -> Arc<Roster> {
     let service = &context.service;
     let root = service.root();

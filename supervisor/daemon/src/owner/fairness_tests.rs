@@ -8,7 +8,7 @@ use super::super::admission::Weight;
 use super::*;
 use crate::run::environment::Needs;
 use crate::run::key::TaskKey;
-use setup::roster::Share;
+use setup::roster::PoolClaim;
 
 /// Steps of a case. Every task of a patient tenant ends before: 24 tasks, one after the other, of at most 5 steps each.
 const STEPS: usize = 160;
@@ -78,12 +78,12 @@ impl Case {
     }
 }
 
-fn claim(at: usize, job: &Job) -> Claim {
-    Claim {
+fn claim(at: usize, job: &Job) -> StartClaim {
+    StartClaim {
         key: TaskKey { board: BoardName::default(), task: format!("t_{at:08x}").parse().unwrap() },
         tenant: (job.tenant > 0).then(|| format!("t{}", job.tenant).parse().unwrap()),
         profile: Some("shell".parse().unwrap()),
-        share: Share::default(),
+        resources: PoolClaim::default(),
         place: None,
         needs: Some(Needs::scratch("shell")),
         preparing: None,
@@ -115,11 +115,11 @@ proptest! {
             let before = running.len();
             running.retain(|_, ends| *ends > step);
             ended += before - running.len();
-            let claims: Vec<Claim> = running.keys().map(|at| claim(*at, &jobs[*at])).collect();
-            let mut room = Room::beside(&claims, Arc::clone(&config)).shared();
+            let claims: Vec<StartClaim> = running.keys().map(|at| claim(*at, &jobs[*at])).collect();
+            let mut capacity = Capacity::with_running(&claims, Arc::clone(&config)).shared();
             let is_ready = |at: &usize| jobs[*at].arrives <= step;
             order.retain(|at| {
-                let starts = is_ready(at) && room.admit(&claim(*at, &jobs[*at])).is_ok();
+                let starts = is_ready(at) && capacity.admit(&claim(*at, &jobs[*at])).is_ok();
                 if starts {
                     running.insert(*at, step.saturating_add(jobs[*at].lasts));
                 }

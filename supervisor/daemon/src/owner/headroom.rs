@@ -49,8 +49,8 @@ pub(super) fn lack(wanted: &DispatchConfig, gauge: Gauge) -> Option<Waiting> {
 
 /// Returns the first kind of pressure that exceeds its limit, as text.
 fn under_pressure(wanted: &DispatchConfig, pressure: Pressure) -> Option<String> {
-    let found = [pressure.memory, pressure.cpu, pressure.io];
-    wanted.max_pressure.limits().into_iter().zip(found).find_map(|((name, limit), found)| {
+    let readings = [pressure.memory, pressure.cpu, pressure.io];
+    wanted.max_pressure.limits().into_iter().zip(readings).find_map(|((name, limit), found)| {
         let limit = limit?;
         match found {
             Some(found) if found <= limit => None,

@@ -11,38 +11,38 @@ use kernel::BoardName;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::event::Event;
-use crate::run::bells::Bells;
 use crate::run::key::TaskKey;
 use crate::run::report::ReportsInbox;
+use crate::run::wakeups::Wakeups;
 use base::exit::Code;
 use base::failure::Failure;
 use delivery::plugins::Calls;
 use net::telemetry::Tracer;
 use service::{Listener, Service};
 
-/// Capacity of the queue. Nearly each event is a request that waits for its reply, of which the listeners admit a
-/// limited number, or the result of a question that the loop asked a board once. A sender waits while the queue is
-/// full.
+/// Capacity of the queue of events, except reports. Almost every event is either a request whose sender waits for the
+/// reply, and the listeners admit a limited number of these, or the answer of a board to a question of the loop. A
+/// sender waits while the queue is full.
 const BOUND: usize = 64;
 
-/// Sending end.
+/// Sending end of the channels to the owner loop.
 #[derive(Clone, Debug)]
 pub struct OwnerLink {
     events: mpsc::Sender<Event>,
     changed: Arc<Changed>,
-    bells: Bells,
+    wakeups: Wakeups,
     tracer: Tracer,
     plugins: Calls,
 }
 
-/// Boards changed since the loop last took them: at most one entry per board. Adding one never blocks a writer.
+/// Boards that have changed since the loop last took them, each once. Adding a board does not wait for the loop.
 #[derive(Debug, Default)]
 struct Changed {
     boards: Mutex<BTreeSet<BoardName>>,
     news: Notify,
 }
 
-/// Receiving end. Open requests get no reply once this is dropped.
+/// Receiving end of the channels to the owner loop. Once it is dropped, open requests fail.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     events: mpsc::Receiver<Event>,
@@ -58,7 +58,7 @@ pub(crate) fn open(reports: ReportsInbox, tracer: Tracer) -> (OwnerLink, Inbox) 
         OwnerLink {
             events: sender,
             changed: Arc::clone(&changed),
-            bells: Bells::default(),
+            wakeups: Wakeups::default(),
             tracer,
             plugins: Calls::default(),
         },
@@ -78,14 +78,14 @@ impl Listener for OwnerLink {
 
 impl OwnerLink {
     /// Returns the link to the owner loop of the daemon that serves these boards; none outside of a daemon.
-    pub fn of(service: &Service) -> Option<&Self> {
+    pub fn from_service(service: &Service) -> Option<&Self> {
         let daemon: &dyn Any = service.daemon()?.as_ref();
         daemon.downcast_ref()
     }
 
-    /// Returns the wake-ups of the live runs.
-    pub(crate) fn bells(&self) -> Bells {
-        self.bells.clone()
+    /// Returns the bells, which wake the tasks of the live runs.
+    pub(crate) fn wakeups(&self) -> Wakeups {
+        self.wakeups.clone()
     }
 
     pub fn plugins(&self) -> &Calls {
@@ -98,8 +98,8 @@ impl OwnerLink {
     }
 
     /// Notifies the run of a task of a message for its agent. Does not block.
-    pub fn ring(&self, key: &TaskKey) {
-        self.bells.ring(key);
+    pub fn wake_run(&self, key: &TaskKey) {
+        self.wakeups.notify(key);
     }
 
     /// Sends an event without a reply. If the loop has ended, the event is dropped.
@@ -115,7 +115,7 @@ impl OwnerLink {
     /// Sends a request, and waits for the reply.
     ///
     /// # Errors
-    /// The loop has ended.
+    /// Fails if the loop has ended, or ends before it replies.
     pub async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Event) -> Result<T, Failure> {
         let stopping = || {
             Failure::new(Code::TryAgain, "the daemon is stopping")
@@ -129,7 +129,7 @@ impl OwnerLink {
 
 impl Changed {
     fn boards(&self) -> MutexGuard<'_, BTreeSet<BoardName>> {
-        // A thread that panicked while it held the lock had inserted one entry, which is complete.
+        // No change of the set can be incomplete, so a thread that panicked while it held the lock left it usable.
         self.boards.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -139,7 +139,7 @@ impl Changed {
         }
     }
 
-    /// Waits for a changed board. Cancel-safe: the entry is removed as the future completes.
+    /// Waits for a changed board. Cancel-safe: the entry is removed only when the future completes.
     async fn next(&self) -> BoardName {
         loop {
             let first = self.boards().pop_first();
@@ -154,8 +154,8 @@ impl Changed {
 impl Inbox {
     /// Waits for the next event.
     ///
-    /// Reports of runs come first: a shortage of the host must be known before the board that changed for it is read.
-    /// Runs are few and report seldom, so other events do not wait long.
+    /// Reports of runs come first, because a report may announce a shortage of the host, and the loop must know it before
+    /// it reads the board that the same run changed. Runs are few and report rarely, so other events do not wait long.
     pub(crate) async fn next(&mut self) -> Event {
         // All three are cancel-safe: an unread event stays in its queue.
         let other = async {

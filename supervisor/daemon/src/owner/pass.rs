@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use kernel::{Filter, Status, TaskId, Waiting};
 
-use super::admission::{Asked, Claim, Claimant};
+use super::admission::{ClaimInputs, Claimant, StartClaim};
 use super::dispatcher::Dispatcher;
-use super::extent::Extent;
+use super::mode::DaemonMode;
 use crate::run::context::Context;
-use crate::run::environment::Known;
+use crate::run::environment::RosterAndConfig;
 use crate::run::key::TaskKey;
 use base::failure::Failure;
 
@@ -22,8 +22,8 @@ pub(crate) type LeftWaiting = BTreeMap<TaskKey, Waiting>;
 /// are lost with it.
 ///
 /// A daemon that runs until it is stopped answers such questions while it lives, and returns nothing here.
-pub(crate) fn left_waiting(context: &Context, dispatcher: &Dispatcher, extent: Extent) -> LeftWaiting {
-    if extent == Extent::Forever {
+pub(crate) fn left_waiting(context: &Context, dispatcher: &Dispatcher, mode: DaemonMode) -> LeftWaiting {
+    if mode == DaemonMode::Forever {
         return LeftWaiting::new();
     }
     let service = &context.service;
@@ -34,11 +34,16 @@ pub(crate) fn left_waiting(context: &Context, dispatcher: &Dispatcher, extent: E
         let tasks = service.board(&name)?.readers().with(|view| view.tasks(&ready))?.tasks;
         let claims = tasks.into_iter().map(|task| {
             let key = TaskKey { board: name.clone(), task: task.id.clone() };
-            let who = Claimant { tenant: task.tenant.clone(), profile: task.assignee.clone() };
-            Claim::new(key, who, Asked::by(&task), Known { roster: &roster, config: &config })
+            let claimant = Claimant { tenant: task.tenant.clone(), profile: task.assignee.clone() };
+            StartClaim::new(
+                key,
+                claimant,
+                ClaimInputs::by(&task),
+                RosterAndConfig { roster: &roster, config: &config },
+            )
         });
-        let told: BTreeMap<TaskId, Waiting> = dispatcher.why(claims.collect());
-        Ok(told.into_iter().map(|(task, why)| (TaskKey { board: name.clone(), task }, why)).collect())
+        let reasons: BTreeMap<TaskId, Waiting> = dispatcher.why(claims.collect());
+        Ok(reasons.into_iter().map(|(task, why)| (TaskKey { board: name.clone(), task }, why)).collect())
     };
     // An unreadable board was reported before.
     names.into_iter().filter_map(|name| of_board(name).ok()).flatten().collect()

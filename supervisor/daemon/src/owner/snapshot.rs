@@ -1,4 +1,4 @@
-//! State of the owner loop, for display: live runs, failures, and the reason for a pause.
+//! State of the owner loop for `status` and the dashboard: live runs, failures, and the reason for a pause.
 
 use kernel::{BoardName, Pool, TaskId};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use crate::run::live::LiveRun;
 
 /// A ready task that was not admitted, with the reason.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Waiting {
+pub struct UnadmittedTask {
     pub board: BoardName,
     pub task: TaskId,
     pub why: kernel::Waiting,
@@ -28,14 +28,15 @@ pub struct PoolUse {
 pub struct Snapshot {
     /// Live runs, oldest first.
     pub live: Vec<LiveRun>,
-    /// Reason why nothing is started, during a pause.
+    /// Reason why nothing is started; none unless starts are paused.
     pub paused: Option<String>,
-    /// Description of the stop in progress.
+    /// Description of the stop in progress; none unless the daemon is stopping.
     pub stopping: Option<String>,
     /// Use of each pool.
     pub pools: Vec<PoolUse>,
     /// Failures that affect several tasks.
     pub broken: Vec<Broken>,
-    /// Number of wake-ups of the owner loop since its start.
+    /// Number of events that the owner loop has handled since its start. Requests of the watchdog, and the further
+    /// requests of one `status`, do not count.
     pub wakeups: u64,
 }

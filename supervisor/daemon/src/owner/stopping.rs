@@ -63,7 +63,7 @@ pub(crate) fn sharper_mode(before: Option<StopMode>) -> StopMode {
 
 /// A run that the daemon can neither end nor wait for, and leaves as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Left {
+pub struct RemainingRun {
     pub task: TaskId,
     pub run: RunId,
     /// Known state of its processes.
@@ -73,10 +73,10 @@ pub struct Left {
     pub(crate) is_unkillable: bool,
 }
 
-impl Left {
+impl RemainingRun {
     /// Describes a live run.
-    pub fn of(live: &LiveRun) -> Self {
-        Left {
+    pub fn from_live(live: &LiveRun) -> Self {
+        RemainingRun {
             task: live.task.clone(),
             run: live.run,
             note: live.note.clone().unwrap_or_default(),
@@ -101,7 +101,7 @@ pub struct StopPlan {
     pub grace_seconds: u64,
     /// Runs that it can neither end nor wait for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub left: Vec<Left>,
+    pub left: Vec<RemainingRun>,
     /// Boards with runs that it does not serve.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unserved: Vec<BoardName>,
@@ -227,12 +227,12 @@ mod tests {
             modes.map(sharper_mode),
             [StopMode::Drain, StopMode::Preempt, StopMode::Kill, StopMode::Kill]
         );
-        let said = |mode| plan(mode, mode).next_interrupt();
+        let hint_for = |mode| plan(mode, mode).next_interrupt();
         assert!(
-            said(StopMode::Drain).unwrap().contains("TERM")
-                && said(StopMode::Preempt).unwrap().contains("kills")
+            hint_for(StopMode::Drain).unwrap().contains("TERM")
+                && hint_for(StopMode::Preempt).unwrap().contains("kills")
         );
-        assert_eq!(said(StopMode::Kill), None);
+        assert_eq!(hint_for(StopMode::Kill), None);
     }
 
     #[test]

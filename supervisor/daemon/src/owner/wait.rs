@@ -1,4 +1,5 @@
-//! A wait after a failure. Its length doubles with each try up to a minute, and is ten minutes once a breaker is open.
+//! Wait before another try after a failure. Its length doubles with each try up to a minute, and is ten minutes once a
+//! breaker is open.
 
 use std::time::Duration;
 
@@ -7,11 +8,11 @@ use kernel::{BREAKER_PAUSE, Timestamp};
 pub(super) const FIRST: Duration = Duration::from_secs(1);
 /// Longest wait of a closed breaker.
 const LONGEST: Duration = Duration::from_mins(1);
-/// Largest share by which a wait is shortened at random, so that simultaneous failures are not retried at the same
+/// Largest part by which a wait is shortened at random, so that simultaneous failures are not tried again at the same
 /// time.
 const JITTER: f64 = 0.2;
 
-/// A wait, with its reason.
+/// Wait with its reason.
 #[derive(Clone, Debug)]
 pub(super) struct Wait {
     pub(super) why: String,
@@ -25,7 +26,7 @@ pub(super) struct Wait {
 }
 
 impl Wait {
-    /// Makes the wait after `times` earlier ones. `chance` is from 0 to 1.
+    /// Makes the wait of a closed breaker, after `times` earlier ones. `chance` is a random number from 0 to 1.
     pub(super) fn again(why: String, times: u32, now: Timestamp, chance: f64) -> Self {
         let pause = FIRST.saturating_mul(1_u32.checked_shl(times).unwrap_or(u32::MAX)).min(LONGEST);
         Wait::lasting(why, times, now, pause.mul_f64(1.0 - JITTER * chance))
@@ -36,7 +37,7 @@ impl Wait {
         Wait::lasting(why, times, now, BREAKER_PAUSE)
     }
 
-    /// Makes a wait that an earlier daemon began, after `times` earlier ones. Its failure lies before now.
+    /// Makes a wait that an earlier daemon began, after `times` earlier ones. Its failure counts as one at `now`.
     pub(super) fn taken_over(why: String, times: u32, until: Timestamp, now: Timestamp) -> Self {
         Wait { why, until: Some(until), times, since: now, pause: BREAKER_PAUSE }
     }
@@ -46,13 +47,14 @@ impl Wait {
         Wait { why, until: Some(after(now, pause)), times: times.saturating_add(1), since: now, pause }
     }
 
-    /// True if a success at `at` came after this failure. A failure in the future predates a setting back of the clock.
+    /// Returns true if a success at `at` came after this failure. A failure with a time in the future is from before the clock
+    /// was set back, so it counts as earlier.
     pub(super) fn is_older_than(&self, at: Timestamp, now: Timestamp) -> bool {
         self.since <= at || self.since > now
     }
 
-    /// Ends the wait if it is over, or if the clock was set back so far that it never would be. Returns true if it
-    /// ended.
+    /// Ends the wait if its time has come, or if its end is further away than its whole length because the clock was set back.
+    /// Returns true if it ended.
     pub(super) fn expire(&mut self, now: Timestamp) -> bool {
         let over = self.until.is_some_and(|until| until <= now || until > after(now, self.pause));
         if over {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use kernel::{BoardName, Profile, Status, Task, TaskId, Waiting, WaitingCode};
 
-use super::admission::{Asked, Claim, Claimant};
+use super::admission::{ClaimInputs, Claimant, StartClaim};
 use super::event::Event;
 use super::link::OwnerLink;
-use crate::run::environment::Known;
+use crate::run::environment::RosterAndConfig;
 use crate::run::key::TaskKey;
 use setup::config::Config;
 use setup::lanes::check_performer;
@@ -88,11 +88,16 @@ pub async fn ask(
 ) -> Option<BTreeMap<TaskId, Waiting>> {
     let board = board.clone();
     // Off the async threads, as the claims are computed for all tasks at once.
-    let claims = tokio::task::spawn_blocking(move || -> Vec<Claim> {
+    let claims = tokio::task::spawn_blocking(move || -> Vec<StartClaim> {
         let claim = |(task, profile): (Task, Option<Profile>)| {
             let key = TaskKey { board: board.clone(), task: task.id.clone() };
-            let who = Claimant { tenant: task.tenant.clone(), profile };
-            Claim::new(key, who, Asked::by(&task), Known { roster: &roster, config: &config })
+            let claimant = Claimant { tenant: task.tenant.clone(), profile };
+            StartClaim::new(
+                key,
+                claimant,
+                ClaimInputs::by(&task),
+                RosterAndConfig { roster: &roster, config: &config },
+            )
         };
         tasks.into_iter().map(claim).collect()
     });
@@ -108,14 +113,14 @@ mod tests {
 
     use super::super::action::{Action, BoardWork};
     use super::super::dispatcher::Dispatcher;
-    use super::super::extent::Extent;
+    use super::super::mode::DaemonMode;
     use super::super::stopping::StopMode;
     use super::*;
     use crate::run::environment::Needs;
     use crate::run::report::Report;
     use base::exit::Code;
     use base::failure::Failure;
-    use setup::roster::Share;
+    use setup::roster::PoolClaim;
 
     fn config(text: &str) -> Arc<Config> {
         Arc::new(toml::from_str(text).unwrap())
@@ -125,17 +130,17 @@ mod tests {
         TaskKey { board: BoardName::default(), task: format!("t_{n:08x}").parse().unwrap() }
     }
 
-    fn claim(n: u32, workspace: &str) -> Claim {
-        Claim::taking(
+    fn claim(n: u32, workspace: &str) -> StartClaim {
+        StartClaim::taking(
             key(n),
             Claimant { tenant: None, profile: Some("shell".parse().unwrap()) },
             workspace,
             Some(Needs::scratch("shell")),
-            Share::default(),
+            PoolClaim::default(),
         )
     }
 
-    fn candidate(n: u32, workspace: &str) -> (kernel::Candidate, Claim) {
+    fn candidate(n: u32, workspace: &str) -> (kernel::Candidate, StartClaim) {
         let candidate = kernel::Candidate {
             task: key(n).task,
             assignee: "shell".parse().unwrap(),
@@ -156,8 +161,8 @@ mod tests {
         Timestamp::from_micros(1_000_000)
     }
 
-    /// Returns the result of a look that admitted these tasks.
-    fn looked(admitted: &[(u32, &str)]) -> BoardWork {
+    /// Returns the result of a scan that admitted these tasks.
+    fn scanned(admitted: &[(u32, &str)]) -> BoardWork {
         BoardWork {
             admitted: admitted.iter().map(|(n, workspace)| candidate(*n, workspace)).collect(),
             left: false,
@@ -173,9 +178,9 @@ mod tests {
     }
 
     /// Returns a daemon that has started these tasks.
-    fn running(config: Arc<Config>, extent: Extent, ready: &[(u32, &str)]) -> Dispatcher {
-        let mut dispatcher = Dispatcher::new(vec![BoardName::default()], extent, config);
-        dispatcher.decide(Event::BoardRead(BoardName::default(), Ok(Box::new(looked(ready)))), now());
+    fn running(config: Arc<Config>, mode: DaemonMode, ready: &[(u32, &str)]) -> Dispatcher {
+        let mut dispatcher = Dispatcher::new(vec![BoardName::default()], mode, config);
+        dispatcher.decide(Event::BoardRead(BoardName::default(), Ok(Box::new(scanned(ready)))), now());
         dispatcher
     }
 
@@ -186,35 +191,35 @@ mod tests {
 
     #[test]
     fn a_task_that_could_start_is_told_to_wait_for_its_turn_and_one_that_does_to_be_starting() {
-        let dispatcher = running(config(""), Extent::Forever, &[(1, "scratch")]);
+        let dispatcher = running(config(""), DaemonMode::Forever, &[(1, "scratch")]);
         assert_eq!(told(&dispatcher, 1, "scratch").0, WaitingCode::Starting);
         assert_eq!(told(&dispatcher, 2, "scratch").0, WaitingCode::Turn);
     }
 
     #[test]
     fn a_full_host_and_a_full_profile_are_told_with_their_numbers() {
-        let full = running(config("[limits]\nmax_running = 1"), Extent::Forever, &[(1, "scratch")]);
+        let full = running(config("[limits]\nmax_running = 1"), DaemonMode::Forever, &[(1, "scratch")]);
         let (code, text) = told(&full, 2, "scratch");
         assert_eq!((code, text.contains("1 of 1")), (WaitingCode::Slot, true), "{text}");
-        let full = running(config("[limits]\nprofiles.shell = 1"), Extent::Forever, &[(1, "scratch")]);
+        let full = running(config("[limits]\nprofiles.shell = 1"), DaemonMode::Forever, &[(1, "scratch")]);
         let (code, text) = told(&full, 2, "scratch");
         assert_eq!((code, text.contains("profile shell: 1 of 1")), (WaitingCode::Slot, true), "{text}");
     }
 
     #[test]
     fn a_directory_that_is_taken_is_told_with_its_holder() {
-        let dispatcher = running(config(""), Extent::Forever, &[(1, "dir:/tmp")]);
+        let dispatcher = running(config(""), DaemonMode::Forever, &[(1, "dir:/tmp")]);
         let (code, text) = told(&dispatcher, 2, "dir:/tmp");
         assert_eq!(code, WaitingCode::Workspace);
         assert_eq!(text, "waits for /tmp: t_00000001 works there");
-        let other = Claim { tenant: Some("acme".parse().unwrap()), ..claim(3, "dir:/tmp") };
+        let other = StartClaim { tenant: Some("acme".parse().unwrap()), ..claim(3, "dir:/tmp") };
         let why = dispatcher.why(vec![other]).remove(&key(3).task).unwrap();
         assert_eq!(why.text, "waits for /tmp: a task of another tenant works there");
     }
 
     #[test]
     fn a_broken_environment_is_told_with_its_error() {
-        let mut dispatcher = running(config(""), Extent::Forever, &[(1, "scratch")]);
+        let mut dispatcher = running(config(""), DaemonMode::Forever, &[(1, "scratch")]);
         dispatcher.decide(
             Event::Run(
                 key(1),
@@ -229,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_host_that_lacks_something_is_told_with_the_next_try() {
-        let mut dispatcher = running(config(""), Extent::Forever, &[]);
+        let mut dispatcher = running(config(""), DaemonMode::Forever, &[]);
         dispatcher.decide(Event::Run(key(1), Report::Shortage("no space left".to_owned())), now());
         let why = dispatcher.why(vec![claim(2, "scratch")]).remove(&key(2).task).unwrap();
         assert_eq!((why.code, why.text.contains("no space left")), (WaitingCode::Host, true));
@@ -239,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_task_that_is_tried_again_is_told_what_went_wrong() {
-        let mut dispatcher = running(config(""), Extent::Forever, &[(1, "scratch")]);
+        let mut dispatcher = running(config(""), DaemonMode::Forever, &[(1, "scratch")]);
         let failure = Failure::new(Code::Usage, "there is no policy `x`");
         dispatcher.decide(Event::Run(key(1), Report::ClaimFailed(failure)), now());
         let (code, text) = told(&dispatcher, 1, "scratch");
@@ -248,9 +253,9 @@ mod tests {
 
     #[test]
     fn the_end_of_a_pass_and_of_a_daemon_is_told() {
-        let pass = running(config(""), Extent::UntilIdle(Some(1)), &[(1, "scratch")]);
+        let pass = running(config(""), DaemonMode::UntilIdle(Some(1)), &[(1, "scratch")]);
         assert_eq!(told(&pass, 2, "scratch").0, WaitingCode::Pass);
-        let mut daemon = running(config(""), Extent::Forever, &[(1, "scratch")]);
+        let mut daemon = running(config(""), DaemonMode::Forever, &[(1, "scratch")]);
         let (reply, _plan) = tokio::sync::oneshot::channel();
         daemon.decide(Event::Stop(StopMode::Drain, reply), now());
         let (code, text) = told(&daemon, 2, "scratch");
@@ -259,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_set_has_every_board_read_again() {
-        let mut daemon = running(config(""), Extent::Forever, &[]);
+        let mut daemon = running(config(""), DaemonMode::Forever, &[]);
         let asked = daemon.decide(Event::ClockSet, now());
         assert!(asked.iter().any(|action| matches!(action, Action::Read(..))), "{asked:?}");
     }
@@ -269,17 +274,17 @@ mod tests {
         let read = |work: BoardWork| Event::BoardRead(BoardName::default(), Ok(Box::new(work)));
         let reads = |actions: &[Action]| actions.iter().any(|action| matches!(action, Action::Read(..)));
         let at = |seconds| now().after(std::time::Duration::from_secs(seconds));
-        let mut daemon = running(config(""), Extent::Forever, &[]);
-        let idle = daemon.decide(read(looked(&[])), now());
+        let mut daemon = running(config(""), DaemonMode::Forever, &[]);
+        let idle = daemon.decide(read(scanned(&[])), now());
         assert!(!idle.iter().any(|action| matches!(action, Action::Arm(_))), "{idle:?}");
-        let short = daemon.decide(read(BoardWork { lacks_headroom: true, ..looked(&[]) }), now());
+        let short = daemon.decide(read(BoardWork { lacks_headroom: true, ..scanned(&[]) }), now());
         assert!(
             short.iter().any(|action| matches!(action, Action::Arm(Some(when)) if *when == at(2))),
             "{short:?}"
         );
         assert!(!reads(&daemon.decide(Event::Tick, at(1))));
         assert!(reads(&daemon.decide(Event::Tick, at(2))));
-        let over = daemon.decide(read(looked(&[])), at(2));
+        let over = daemon.decide(read(scanned(&[])), at(2));
         assert!(!over.iter().any(|action| matches!(action, Action::Arm(Some(_)))), "{over:?}");
         assert!(!reads(&daemon.decide(Event::Tick, at(9))));
     }

@@ -21,17 +21,17 @@ use host::job;
 
 /// Result for the declared files of a run.
 #[derive(Debug, Default)]
-pub(crate) struct Taken {
+pub(crate) struct TakenFiles {
     /// Files that were taken, and files that were lost.
     pub handed: Handed,
     /// Keeps the bytes from being swept until the board refers to them.
     guards: Vec<Published>,
 }
 
-impl Taken {
+impl TakenFiles {
     /// Makes a result without a taken file, from the reasons.
     pub(crate) fn lost(lost: Vec<LostArtifact>) -> Self {
-        Taken { handed: Handed { lost, ..Handed::default() }, ..Taken::default() }
+        TakenFiles { handed: Handed { lost, ..Handed::default() }, ..TakenFiles::default() }
     }
 
     /// Returns the digests of all taken files.
@@ -40,7 +40,7 @@ impl Taken {
     }
 
     /// Adds another result.
-    pub(crate) fn join(&mut self, more: Taken) {
+    pub(crate) fn join(&mut self, more: TakenFiles) {
         self.handed.kept.extend(more.handed.kept);
         self.handed.lost.extend(more.handed.lost);
         self.guards.extend(more.guards);
@@ -51,14 +51,14 @@ impl Taken {
 ///
 /// # Errors
 /// The host lacks a resource for now: the caller tries again.
-pub(super) fn take(run: &Run, records: &Records, blobs: &Blobs) -> Result<Taken, String> {
-    let mut taken = Taken::default();
+pub(super) fn take(run: &Run, records: &Records, blobs: &Blobs) -> Result<TakenFiles, String> {
+    let mut taken = TakenFiles::default();
     let identity = records.identity();
-    let told = records.spec.as_ref().map(|spec| spec.cwd.clone());
-    let workspace = told.or_else(|| run.workspace_path.as_ref().map(PathBuf::from));
+    let recorded_cwd = records.spec.as_ref().map(|spec| spec.cwd.clone());
+    let workspace = recorded_cwd.or_else(|| run.workspace_path.as_ref().map(PathBuf::from));
     for path in run.verdict.iter().flat_map(Verdict::artifacts) {
         let lose = |reason: String| LostArtifact { path: path.clone(), reason };
-        let Some(workspace) = workspace.as_deref().filter(|_| records.note.is_some()) else {
+        let Some(workspace) = workspace.as_deref().filter(|_| records.run_state.is_some()) else {
             taken.handed.lost.push(lose("nothing is known of the run's workspace any more".to_owned()));
             continue;
         };
@@ -75,15 +75,15 @@ pub(super) fn take(run: &Run, records: &Records, blobs: &Blobs) -> Result<Taken,
                 taken.handed.kept.push((path.clone(), file));
                 taken.guards.push(published);
             }
-            Err(Trouble::Host(why)) => return Err(format!("{path}: {why}")),
-            Err(Trouble::File(reason)) => taken.handed.lost.push(lose(reason)),
+            Err(NotTaken::Host(why)) => return Err(format!("{path}: {why}")),
+            Err(NotTaken::File(reason)) => taken.handed.lost.push(lose(reason)),
         }
     }
     Ok(taken)
 }
 
 /// Cause of a file not being taken.
-enum Trouble {
+enum NotTaken {
     /// Defect of the file; the file is given up.
     File(String),
     /// Shortage of the host; the caller tries again.
@@ -95,22 +95,26 @@ fn one(
     path: &str,
     identity: Option<Identity>,
     blobs: &Blobs,
-) -> Result<Published, Trouble> {
-    let host = |e: &(dyn std::error::Error + 'static)| Trouble::Host(base::failure::with_causes(e));
+) -> Result<Published, NotTaken> {
+    let host = |e: &(dyn std::error::Error + 'static)| NotTaken::Host(base::failure::with_causes(e));
     // Root may read every user's files, so without a known user nothing is read.
     if identity.is_none() && nix::unistd::geteuid().is_root() {
-        return Err(Trouble::File("no user is known who could read it".to_owned()));
+        return Err(NotTaken::File("no user is known who could read it".to_owned()));
     }
     // The file has no name, so nothing is left of it if the daemon dies here (open(2), O_TMPFILE).
     let mut spool = tempfile::tempfile_in(blobs.private().map_err(|e| host(&e))?).map_err(|e| host(&e))?;
     let sink = spool.try_clone().map_err(|e| host(&e))?;
     let order = job::Taking { workspace: workspace.to_owned(), path: path.into(), limit: ATTACHMENT };
     job::take(identity, order, sink).map_err(|failure| {
-        if failure.cause.is_lack() { Trouble::Host(failure.message) } else { Trouble::File(failure.message) }
+        if failure.cause.is_lack() {
+            NotTaken::Host(failure.message)
+        } else {
+            NotTaken::File(failure.message)
+        }
     })?;
     rewind(&mut spool).map_err(|e| host(&e))?;
     blobs.store(&mut spool).map_err(|e| match e {
-        kernel::BlobError::TooLarge => Trouble::File(e.to_string()),
+        kernel::BlobError::TooLarge => NotTaken::File(e.to_string()),
         e @ (kernel::BlobError::Source(_) | kernel::BlobError::Io { .. }) => host(&e),
     })
 }

@@ -3,14 +3,14 @@
 use kernel::Candidate;
 
 use super::environment::Needs;
-use setup::roster::Share;
+use setup::roster::PoolClaim;
 
 /// A task to be started.
 #[derive(Debug)]
 pub(crate) struct Attempt {
     pub candidate: Candidate,
     /// Limited resources that it takes.
-    pub share: Share,
+    pub resources: PoolClaim,
     /// Basis for judging a failure of its start.
     pub terms: Terms,
 }

@@ -35,10 +35,10 @@ pub(super) fn name(env: &mut BTreeMap<String, String>, policy: &Policy, home: &P
 pub(super) fn make(policy: &Policy, run: RunId, dir: &Path, home: &Path) -> Result<(), LaunchError> {
     const STAGE: Stage = Stage::MakeAuthority;
     let Some(path) = file(policy, home) else { return Ok(()) };
-    let own = Authority::make(policy, run, dir).map_err(|e| LaunchError::system(STAGE, &e))?;
+    let authority = Authority::make(policy, run, dir).map_err(|e| LaunchError::system(STAGE, &e))?;
     // Unreadable certificates of the host are left out, and so not trusted.
     let of_host = rustls_native_certs::load_native_certs().certs;
-    let text = pem(of_host.iter().chain([&own]));
+    let text = pem(of_host.iter().chain([&authority]));
     let written = std::fs::write(&path, text);
     // The worker reads the file without owning it, so its mode must not depend on the daemon's umask.
     let readable = written.and_then(|()| std::fs::set_permissions(&path, Permissions::from_mode(0o644)));

@@ -1,4 +1,4 @@
-//! The claim of a task: one transaction that opens its run and reads all that the start needs.
+//! Claims a task for the daemon: one transaction opens its run and reads all data that the start needs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,9 +17,9 @@ use base::exit::Code;
 use base::failure::Failure;
 use service::BoardHandle;
 use setup::lanes::Skill;
-use setup::roster::{Resolved, Roster, Share};
+use setup::roster::{PoolClaim, Resolved, Roster};
 
-/// Limit on the skills of a run, each of up to 24 KiB.
+/// Limit on the number of skills of a run. Each skill has up to 24 KiB.
 const MOST_SKILLS: usize = 32;
 
 /// Result of the claim's transaction.
@@ -47,23 +47,24 @@ fn new_token() -> String {
     hex::encode(secret)
 }
 
-/// Makes a failure pause all starts: without a range of uids no task of this host can start.
+/// Returns the failure with the code that pauses all starts, because no task of this host can start without a range of
+/// uids.
 fn pausing(failure: Failure) -> Failure {
     Failure { code: Code::TryAgain, ..failure }
 }
 
-/// Claims a task. A failure leaves nothing behind.
+/// Claims a task, and returns the order to start its run. If the claim fails, the board and the host are unchanged.
 pub(super) async fn claim(
     context: &Context,
     board: &BoardHandle,
     candidate: Candidate,
-    share: Share,
+    resources: PoolClaim,
     roster: &Roster,
     cancel: CancellationToken,
 ) -> Result<Order, Failure> {
     let config = context.service.config();
     let resolved = roster.resolve(&candidate.assignee, candidate.policy.as_deref(), &config)?;
-    // Both policies are made now, because only the transaction below tells whether the run is a check.
+    // Both policies are made now, because it is known only in the transaction below if the run is a check.
     let of_worker = resolved.policy_of_run(&context.host.root.secret_stores());
     let of_check = resolved.policy.clone();
     let Resolved {
@@ -99,8 +100,8 @@ pub(super) async fn claim(
         deadline_boottime: None,
         takes_messages: lane.takes_messages(),
     };
-    // Awaited before the transaction, because the search for a range of uids may block.
-    let provision = Provision::of(&context.service, board).await.map_err(pausing)?;
+    // The search for a range of uids comes before the transaction, because it may block.
+    let provision = Provision::for_board(&context.service, board).await.map_err(pausing)?;
     let id = candidate.task.clone();
     let (resumes, is_elsewhere) = (lane.state().is_some(), lane.works_elsewhere());
     let (logs, board_name) = (context.host.root.clone(), board.name().clone());
@@ -110,15 +111,15 @@ pub(super) async fn claim(
         .write(move |board| {
             let task = board.expect_task(&id)?;
             let limit = limits.time_limit(&task, &current);
-            // On CLOCK_BOOTTIME, which counts a suspend and ignores a set clock (clock_gettime(2)).
+            // The deadline is on CLOCK_BOOTTIME, which goes on during a suspend and cannot be set (clock_gettime(2)).
             let deadline = Duration::from_micros(shim::rundir::boottime_us()) + limit.limit;
             let start =
                 kernel::Start { max_runtime: Some(limit), deadline_boottime: Some(deadline), ..start };
             let run = board.start_run(&id, start)?;
             let given = provision.give(board, &id, &candidate.workspace)?;
             board.record_log_path(run.id, &logs.log(&board_name, &id, run.id).display().to_string())?;
-            // A place that is already known is recorded with the claim, because a second commit would take as long
-            // again.
+            // A workspace whose path is already known is recorded in this transaction, because a second commit would
+            // take as long as this one.
             if let Some(place) = &given.place {
                 board.record_workspace(run.id, place)?;
             }
@@ -126,7 +127,7 @@ pub(super) async fn claim(
             let task = board.expect_task(&id)?;
             let files_dir = logs.run_files(&board_name, run.id);
             let place =
-                |file: &kernel::Attachment| Some(files::place_of(&files_dir, file).display().to_string());
+                |file: &kernel::Attachment| Some(files::path_of(&files_dir, file).display().to_string());
             let limits = ContextLimits::default();
             let context = if is_elsewhere {
                 board.context_elsewhere(&id, limits)?.text
@@ -154,7 +155,7 @@ pub(super) async fn claim(
         files: claimed.files,
         lane,
         lane_name,
-        share,
+        resources,
         home,
         role_prompt: role_prompt.map(str::to_owned),
         skills,
@@ -183,8 +184,9 @@ fn resume(
     Ok(from.map(|from| Resume { session: from.session.clone(), next: Next::Fork(Box::new(from)) }))
 }
 
-/// Returns the skills of a run: its profile's skills and its task's. A missing one is left out, because a committed
-/// claim must not fail; the creator of the task was warned.
+/// Returns the skills of a run: its profile's skills and its task's, in this order. A missing skill of the task is left
+/// out, because a committed claim must not fail; the creator of the task was warned. Skills of the task beyond
+/// [`MOST_SKILLS`] are left out as well.
 fn pinned(task: &Task, of_profile: Vec<Skill>, roster: &Roster) -> Vec<Skill> {
     let mut skills = of_profile;
     for name in &task.skills {

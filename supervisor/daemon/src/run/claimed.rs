@@ -53,12 +53,14 @@ pub fn search(
         Ok(records) => records,
         Err(why) => return Search::CutShort(why),
     };
-    let Records { spec: Some(spec), note: Some(note), .. } = records else { return Search::Founded };
+    let Records { spec: Some(spec), run_state: Some(run_state), .. } = records else {
+        return Search::Founded;
+    };
     // As root, the search needs the worker's user; without one the verdict is recorded unsearched.
-    if note.identity.is_none() && nix::unistd::geteuid().is_root() {
+    if run_state.identity.is_none() && nix::unistd::geteuid().is_root() {
         return Search::Founded;
     }
-    let in_git = note.begun.is_some();
+    let in_git = run_state.begun.is_some();
     if let Some(name) = moving_name(handoff.metadata.as_ref()).filter(|_| in_git) {
         return Search::Unfounded(
             Failure::usage(format!("the commit `{name}` is a name that moves, and no id")).hint(
@@ -70,14 +72,14 @@ pub fn search(
         files: handoff.artifacts.iter().map(PathBuf::from).collect(),
         limit: ATTACHMENT,
         commits: if in_git { commits } else { Vec::new() },
-        worktree: note.worktree.clone(),
+        worktree: run_state.worktree.clone(),
         workspace: spec.cwd,
     };
-    let (read, write) = note
-        .begun
-        .as_ref()
-        .map_or_else(|| (job::system_reads(), vec![claims.workspace.clone()]), super::evidence::Begun::reach);
-    match job::work_unless(cancel, note.identity(), read, write, Job::FindClaims { claims }) {
+    let (read, write) = run_state.begun.as_ref().map_or_else(
+        || (job::system_reads(), vec![claims.workspace.clone()]),
+        super::evidence::GitStart::reach,
+    );
+    match job::work_unless(cancel, run_state.identity(), read, write, Job::FindClaims { claims }) {
         Ok(Outcome::Unfounded(Some(unfounded))) => Search::Unfounded(refused(&unfounded)),
         Ok(_) => Search::Founded,
         Err(failure) => Search::CutShort(failure.message),
@@ -169,7 +171,12 @@ mod tests {
     fn a_name_of_gits_own_is_no_commit() {
         for name in ["HEAD", "HEAD~2", "HEAD^", "@", "@{1}", "refs/heads/main"] {
             let found = [json!({ "commits": ["abcdef0", name] }), json!({ "commit": { "id": name } })];
-            assert!(found.iter().all(|said| moving_name(Some(said)).as_deref() == Some(name)), "{name}");
+            assert!(
+                found
+                    .iter()
+                    .all(|handoff_metadata| moving_name(Some(handoff_metadata)).as_deref() == Some(name)),
+                "{name}"
+            );
         }
         let other = json!({ "commits": ["HEADER: fix the parser", "@ann fixed it", "main"] });
         assert_eq!(moving_name(Some(&other)), None, "it may be a subject");

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use policies::{Boundary, Closed, Standing};
+use policies::{Boundary, Closed, PathRelation};
 use workspace::WorkspaceSpec;
 
 use base::exit::Code;
@@ -42,12 +42,12 @@ pub(crate) fn check(root: &Root, config: &WorkerConfig, spec: &WorkspaceSpec) ->
         WorkspaceSpec::Worktree { .. } => "repository",
         WorkspaceSpec::Directory(_) | WorkspaceSpec::Scratch => "directory",
     };
-    let (relation, place, hint) = match (boundary.standing(path), spec) {
+    let (relation, place, hint) = match (boundary.relation(path), spec) {
         // The worktrees of a repository lie in a directory of their own, and their grants are checked when they are
         // made.
-        (Standing::Apart, _) | (Standing::Holds(_), WorkspaceSpec::Worktree { .. }) => return Ok(()),
-        (Standing::Inside(place), _) => ("lies in", place, "name another directory"),
-        (Standing::Holds(held), _) => {
+        (PathRelation::Apart, _) | (PathRelation::Holds(_), WorkspaceSpec::Worktree { .. }) => return Ok(()),
+        (PathRelation::Inside(place), _) => ("lies in", place, "name another directory"),
+        (PathRelation::Holds(held), _) => {
             let first = held.into_iter().next().map(|held| held.place).unwrap_or_default();
             (
                 "holds",
@@ -56,7 +56,7 @@ pub(crate) fn check(root: &Root, config: &WorkerConfig, spec: &WorkspaceSpec) ->
             )
         }
     };
-    let whose = if root.closed().iter().any(|own| place.starts_with(own)) {
+    let owner = if root.closed().iter().any(|own| place.starts_with(own)) {
         "the supervisor's"
     } else {
         "another supervisor's"
@@ -64,7 +64,7 @@ pub(crate) fn check(root: &Root, config: &WorkerConfig, spec: &WorkspaceSpec) ->
     Err(Failure::new(
         Code::NotPermitted,
         format!(
-            "the {what} {} {relation} {}, which is {whose} own and closed to every worker",
+            "the {what} {} {relation} {}, which is {owner} own and closed to every worker",
             path.display(),
             place.display()
         ),

@@ -7,11 +7,11 @@ use std::time::Duration;
 use kernel::{BoardName, ScheduleName, Timestamp};
 use tokio_util::task::TaskTracker;
 
-use super::bells::Bells;
 use super::key::TaskKey;
 use super::order::Host;
+use super::pending_starts::PendingStarts;
 use super::report::{Report, Reports};
-use super::starts::Starts;
+use super::wakeups::Wakeups;
 use delivery::plugins::Calls;
 use net::telemetry::Tracer;
 use service::Service;
@@ -30,8 +30,8 @@ pub(crate) struct Context {
     pub host: Host,
     pub reports: Reports,
     pub tasks: TaskTracker,
-    pub starts: Starts,
-    pub(crate) bells: Bells,
+    pub pending_starts: PendingStarts,
+    pub(crate) wakeups: Wakeups,
     pub tracer: Tracer,
     pub plugins: Calls,
     /// Commands of schedules in progress.

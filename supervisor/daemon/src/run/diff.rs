@@ -1,7 +1,7 @@
-//! Changes that a task's runs made in git, as files and lines: from the working tree during a run; afterwards from the
-//! tree that it left, or its commits.
+//! Computes the changes that the runs of a task made in git, as files and lines. The source is the working tree during a
+//! run, and afterwards the tree that the run left, or its last commit.
 //!
-//! A worker may have written anything into the tree, so a job process under its uid reads it, within limits.
+//! A worker may have written anything into the tree, so a job process under the worker's uid reads it, within limits.
 
 use std::path::{Path, PathBuf};
 
@@ -20,75 +20,89 @@ use host::worker_user::job_user;
 
 /// Request for the changes of a task.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct DiffRequest {
     pub task: Task,
     /// All runs of the task, oldest first.
     pub runs: Vec<Run>,
     /// Limits the changes to one run; none for all runs.
     pub run: Option<RunId>,
-    /// Lines, or only counts.
+    /// Extent of the reply: the changed lines, or only their numbers.
     pub detail: Detail,
 }
 
-/// Changes of runs.
+/// Changes that runs made.
 #[derive(Clone, Debug)]
 pub struct Work {
-    /// Last run that contributed.
+    /// Last run whose changes are included.
     pub run: RunId,
     /// True while that run is in progress.
     pub live: bool,
     pub diff: Diff,
 }
 
-/// Git state of a run.
+/// Git state of a run, at its begin and at its end.
 struct Stood<'a> {
     run: &'a Run,
+    /// Commit at the begin of the run, in hex; none if the repository had none.
     base: Option<String>,
-    /// Commit at its end; none during the run, or if there was none.
+    /// Commit at the end of the run, in hex; none during the run, or if the repository had none.
     head: Option<String>,
-    /// Working tree and user of a run in progress.
+    /// Working tree of a run in progress; none for an ended run.
     live: Option<Live>,
 }
 
+/// Working tree of a run in progress.
 struct Live {
     tree: PathBuf,
     worktree: Option<Worktree>,
+    /// User of the worker; none if it is the daemon's.
     identity: Option<Identity>,
+    /// Paths that the job process may read, and paths that it may write.
     reach: (Vec<PathBuf>, Vec<PathBuf>),
 }
 
 /// Parameters of the job process.
-struct Look {
+struct DiffJob {
     of: DiffOf,
+    /// Worktree of a run in progress.
     live: Option<Worktree>,
+    /// User of the job process; none for the daemon's.
     identity: Option<Identity>,
+    /// Paths that the job process may read, and paths that it may write.
     reach: (Vec<PathBuf>, Vec<PathBuf>),
 }
 
-/// Computes the changes, unless cancelled. Blocks.
+/// Computes the changes of a task. Blocks until the job process has replied or the caller cancels.
+///
+/// # Errors
+/// No run worked in git, or the work of the last run no longer exists.
 pub fn diff(
     root: &Root,
     board: &BoardName,
-    wanted: &Wanted,
+    wanted: &DiffRequest,
     cancel: &CancellationToken,
 ) -> Result<Work, Failure> {
-    let Wanted { task, runs, run, detail } = wanted;
+    let DiffRequest { task, runs, run, detail } = wanted;
     let mut stood = Vec::new();
-    // A check only tests the work.
+    // The run of a check tests the work and adds nothing to it.
     for one in runs.iter().filter(|one| one.purpose != Purpose::Check && run.is_none_or(|run| run == one.id))
     {
         stood.extend(of_run(root, board, one)?);
     }
     let Some(last) = stood.pop() else { return Err(nothing(wanted)) };
-    // A task with a new workspace has started over there, so earlier runs elsewhere do not count.
+    // The changes begin with the first run in the workspace of the last run. A task that got another workspace has started
+    // over in it.
     let first = stood.into_iter().find(|one| one.run.workspace_path == last.run.workspace_path);
     let base = first.map_or_else(|| last.base.clone(), |first| first.base);
     let of = |path: PathBuf, end: Option<String>| DiffOf { path, base: base.clone(), end, detail: *detail };
     let (run, live) = (last.run.id, last.live.is_some());
     let look = match last.live {
-        Some(live) => {
-            Look { of: of(live.tree, None), live: live.worktree, identity: live.identity, reach: live.reach }
-        }
+        Some(live) => DiffJob {
+            of: of(live.tree, None),
+            live: live.worktree,
+            identity: live.identity,
+            reach: live.reach,
+        },
         None => left(task, runs, &last, of, cancel)?,
     };
     if look.identity.is_none() && nix::unistd::geteuid().is_root() {
@@ -102,7 +116,8 @@ pub fn diff(
     }
 }
 
-/// Returns the git state of a run; none if it did not work in git.
+/// Returns the git state of a run: from the evidence that its end stored, or from its run directory while it is in
+/// progress. None if the run did not work in git.
 fn of_run<'a>(root: &Root, board: &BoardName, run: &'a Run) -> Result<Option<Stood<'a>>, Failure> {
     if let Some(evidence) = &run.evidence {
         let Ok(evidence) = serde_json::from_value::<Evidence>(evidence.clone()) else { return Ok(None) };
@@ -112,7 +127,7 @@ fn of_run<'a>(root: &Root, board: &BoardName, run: &'a Run) -> Result<Option<Sto
         return Ok(None);
     }
     let records = Records::read(&root.run_dir(board, run.id)).map_err(Failure::failed)?;
-    let Some(note) = records.note else { return Ok(None) };
+    let Some(note) = records.run_state else { return Ok(None) };
     let Some(begun) = &note.begun else { return Ok(None) };
     let live = Live {
         tree: begun.tree().to_owned(),
@@ -123,21 +138,22 @@ fn of_run<'a>(root: &Root, board: &BoardName, run: &'a Run) -> Result<Option<Sto
     Ok(Some(Stood { run, base: begun.head().map(str::to_owned), head: None, live: Some(live) }))
 }
 
-/// Returns the tree of an ended run if no later run has worked there, else its last commit.
+/// Returns the parameters for an ended run: its tree if the tree exists and no later run has worked in it, else its last
+/// commit.
 fn left(
     task: &Task,
     runs: &[Run],
     last: &Stood<'_>,
     of: impl Fn(PathBuf, Option<String>) -> DiffOf,
     cancel: &CancellationToken,
-) -> Result<Look, Failure> {
+) -> Result<DiffJob, Failure> {
     let gone = |why: &str| {
         Failure::new(Code::NotFound, format!("the work of run {} no longer exists: {why}", last.run.id))
             .hint(format!("supervisor show {} has what was found at its end", task.id))
     };
     let spec: WorkspaceSpec =
         task.workspace.parse().map_err(|_| gone("its workspace is not a git working tree"))?;
-    let (ground, tree) = match &spec {
+    let (directory, tree) = match &spec {
         WorkspaceSpec::Worktree { repository: Some(repository) } => {
             let worktree = place::worktree(&spec, &task.id).map(|worktree| worktree.path());
             (repository.clone(), worktree)
@@ -148,34 +164,35 @@ fn left(
         }
     };
     let worked_there = |tree: &Path, run: &Run| run.workspace_path.as_deref() == tree.to_str();
-    // The directory may have been replaced since, so its owner is compared before anything in it is read.
-    let found = place::ground_of(&spec, &ground, cancel)?;
-    if found.path != ground {
-        return Err(gone(&format!("there is no {}", ground.display())));
+    // The directory may have been replaced since the run, so its owner is compared with the run's user before anything in
+    // it is read.
+    let existing = place::existing_directory(&spec, &directory, cancel)?;
+    if existing.path != directory {
+        return Err(gone(&format!("there is no {}", directory.display())));
     }
-    let own = nix::unistd::geteuid().as_raw();
-    let expected = last.run.worker_uid.unwrap_or(own);
-    if found.owner.uid != expected {
-        return Err(gone(&format!("{} belongs to uid {} now", ground.display(), found.owner.uid)));
+    let daemon_uid = nix::unistd::geteuid().as_raw();
+    let expected = last.run.worker_uid.unwrap_or(daemon_uid);
+    if existing.owner.uid != expected {
+        return Err(gone(&format!("{} belongs to uid {} now", directory.display(), existing.owner.uid)));
     }
-    let identity = (found.owner.uid != own).then(|| job_user(found.owner.uid));
-    // Changes of a later run there do not belong to this run.
+    let identity = (existing.owner.uid != daemon_uid).then(|| job_user(existing.owner.uid));
+    // A later run in the same tree has added its own changes to it.
     let is_last = runs
         .iter()
         .filter(|run| run.id > last.run.id && run.purpose == Purpose::Work)
         .all(|later| later.workspace_path.is_none() || later.workspace_path != last.run.workspace_path);
-    let reach = (job::system_reads(), vec![ground.clone()]);
+    let reach = (job::system_reads(), vec![directory.clone()]);
     let whole =
         tree.filter(|tree| is_last && worked_there(tree, last.run) && tree.symlink_metadata().is_ok());
     let of = match (whole, &last.head) {
         (Some(tree), _) => of(tree, None),
-        (None, Some(head)) => of(ground, Some(head.clone())),
+        (None, Some(head)) => of(directory, Some(head.clone())),
         (None, None) => return Err(gone("it has committed nothing, and its tree is gone")),
     };
-    Ok(Look { of, live: None, identity, reach })
+    Ok(DiffJob { of, live: None, identity, reach })
 }
 
-fn nothing(wanted: &Wanted) -> Failure {
+fn nothing(wanted: &DiffRequest) -> Failure {
     let id = &wanted.task.id;
     let (message, hint) = match wanted.run {
         Some(run) if !wanted.runs.iter().any(|one| one.id == run) => {

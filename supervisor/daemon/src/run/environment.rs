@@ -121,7 +121,7 @@ impl Environment {
 
 /// Roster and configuration in which the lane and the policy of a task are looked up.
 #[derive(Clone, Copy, Debug)]
-pub struct Known<'a> {
+pub struct RosterAndConfig<'a> {
     pub roster: &'a Roster,
     pub config: &'a Config,
 }
@@ -137,12 +137,12 @@ pub struct Needs {
 
 impl Needs {
     /// Returns the environments that the run of a task needs. Does no input or output.
-    pub fn of(
+    pub fn for_task(
         key: &TaskKey,
         profile: &Profile,
         policy: Option<&str>,
         workspace: &str,
-        Known { roster, config }: Known<'_>,
+        RosterAndConfig { roster, config }: RosterAndConfig<'_>,
     ) -> Self {
         let policy = roster.policy_name(profile, policy, config);
         let lane = roster.lane_name(profile, config);

@@ -29,12 +29,12 @@ pub fn provide(service: &Service, board: &BoardHandle, task: &Task) -> Result<Pl
     }
     closed::check(root, &service.config().worker, &spec)?;
     let cancel = CancellationToken::new();
-    let own =
+    let daemon_user =
         place::OwnNumbers { uid: task.worker_uid, gid: &|| Provision::own_gid(service, board, &task.id) };
-    let identity = place::identity(&spec, task, &own, &cancel).map_err(|e| refused(&e))?;
+    let identity = place::identity(&spec, task, &daemon_user, &cancel).map_err(|e| refused(&e))?;
     let workspaces = root.workspaces(board.name());
     let at = place::At { board: board.name(), workspaces: &workspaces };
-    let asker = Asker { cancel: &cancel, told: &|_| {} };
+    let asker = Asker { cancel: &cancel, on_checkout: &|_| {} };
     let prepared = place::workspace(&spec, task, at, identity, &asker).map_err(|e| refused(&e))?;
     if let (WorkspaceSpec::Directory(_), Some(run)) = (&spec, task.current_run_id) {
         match lease(service.root(), board.name(), &task.id, run, &prepared) {

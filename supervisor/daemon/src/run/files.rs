@@ -16,7 +16,7 @@ use policies::Identity;
 use shim::shortage::is_shortage;
 
 use super::fault::LaunchError;
-use super::note::Note;
+use super::run_state::RunState;
 use super::stage::Stage;
 use base::failure::Failure;
 use base::paths::Root;
@@ -24,12 +24,12 @@ use base::paths::Root;
 const STAGE: Stage = Stage::PlaceFiles;
 
 /// Returns the path of an attachment, for a run whose files are in `dir`.
-pub fn place_of(dir: &Path, file: &Attachment) -> PathBuf {
+pub fn path_of(dir: &Path, file: &Attachment) -> PathBuf {
     dir.join(file.id.to_string()).join(&file.filename)
 }
 
 /// Makes the directory, and copies the files that are missing in it. Blocks.
-pub(crate) fn place(
+pub(crate) fn place_files(
     dir: &Path,
     identity: Option<Identity>,
     files: &[Attachment],
@@ -37,7 +37,7 @@ pub(crate) fn place(
 ) -> Result<(), LaunchError> {
     directory(dir, identity).map_err(|e| failed(dir, &e))?;
     for file in files {
-        let path = place_of(dir, file);
+        let path = path_of(dir, file);
         if path.symlink_metadata().is_ok() {
             continue;
         }
@@ -63,11 +63,11 @@ pub fn provide(
     blobs: &Blobs,
 ) -> Result<(), Failure> {
     let dir = root.run_files(board, run);
-    // Without a note or a directory, the run has no worker yet.
-    let note = Note::read(&root.run_dir(board, run))
-        .map_err(|e| Failure::failed(format!("the note of run {run} cannot be read: {e}")))?;
-    let Some(note) = note.filter(|_| dir.is_dir()) else { return Ok(()) };
-    place(&dir, note.identity(), files, blobs).map_err(|e| Failure::failed(e.error))
+    // Without a state or a directory, the run has no worker yet.
+    let run_state = RunState::read(&root.run_dir(board, run))
+        .map_err(|e| Failure::failed(format!("the state of run {run} cannot be read: {e}")))?;
+    let Some(run_state) = run_state.filter(|_| dir.is_dir()) else { return Ok(()) };
+    place_files(&dir, run_state.identity(), files, blobs).map_err(|e| Failure::failed(e.error))
 }
 
 /// Copies a file under another name and renames it, so that a worker never sees a partial file.
@@ -137,12 +137,12 @@ mod tests {
     fn a_run_has_copies_of_its_own_and_the_board_keeps_its() {
         use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
         let dir = tempfile::tempdir().unwrap();
-        let blobs = Blobs::beside(&dir.path().join("board.db"));
+        let blobs = Blobs::of_board(&dir.path().join("board.db"));
         let file = attachment(&blobs, "a b.txt", b"abc");
         let files = dir.path().join("files");
         let identity = nix::unistd::geteuid().is_root().then_some(Identity { uid: 60_001, gid: 60_001 });
-        place(&files, identity, std::slice::from_ref(&file), &blobs).unwrap();
-        let path = place_of(&files, &file);
+        place_files(&files, identity, std::slice::from_ref(&file), &blobs).unwrap();
+        let path = path_of(&files, &file);
         assert_eq!(path, files.join("7/a b.txt"));
         let (copy, kept) =
             (std::fs::metadata(&path).unwrap(), std::fs::metadata(blobs.path(&file.sha256)).unwrap());
@@ -152,17 +152,17 @@ mod tests {
             assert_eq!((copy.uid(), std::fs::metadata(&files).unwrap().uid()), (identity.uid, 0));
         }
         // A second call, as for a later file, leaves existing copies as they are.
-        place(&files, identity, &[file], &blobs).unwrap();
+        place_files(&files, identity, &[file], &blobs).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().ino(), copy.ino());
     }
 
     #[test]
     fn a_run_does_not_start_without_the_bytes_of_a_file() {
         let dir = tempfile::tempdir().unwrap();
-        let blobs = Blobs::beside(&dir.path().join("board.db"));
+        let blobs = Blobs::of_board(&dir.path().join("board.db"));
         let file = attachment(&blobs, "a.txt", b"abc");
         std::fs::remove_file(blobs.path(&file.sha256)).unwrap();
-        let error = place(&dir.path().join("files"), None, &[file], &blobs).unwrap_err();
+        let error = place_files(&dir.path().join("files"), None, &[file], &blobs).unwrap_err();
         assert!(error.error.contains("attachment 7 (a.txt) of t_00000001"), "{}", error.error);
         assert!(error.error.contains("attach-rm 7"), "{}", error.error);
     }

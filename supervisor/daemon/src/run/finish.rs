@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{
-    Clock as _, CommitMode, Digest, Ending, Extent, Finished, LostArtifact, Purpose, Run, RunId, Sweep,
+    Clock as _, CommitMode, Digest, Ending, Finished, LostArtifact, Purpose, Run, RunId, Sweep, SweepScope,
     SystemClock, Task, Verdict, View,
 };
 use serde_json::{Value, json};
@@ -13,22 +13,22 @@ use shim::rundir::RunDir;
 use shim::shortage::unless_short;
 use workspace::Uncommitted;
 
-use super::artifacts::{self, Taken};
+use super::artifacts::{self, TakenFiles};
 use super::context::{Context, RETRY};
 use super::evidence;
 use super::key::TaskKey;
 use super::live::Phase;
-use super::note::Note;
 use super::records::Records;
-use super::release::{Next, Trouble};
+use super::release::{EndDelay, Next};
 use super::report::{Ended, Report};
-use super::rest::{self, Ground};
+use super::rest::{self, EndedWorktree};
+use super::run_state::RunState;
 use super::seal;
-use crate::gc::{self, Fate};
+use crate::gc::{self, CollectResult};
 use base::exit::Code;
 use base::failpoint;
 use host::cgroup;
-use host::remove::{self, Stays};
+use host::remove::{self, Leftover};
 use service::BoardHandle;
 
 /// Longest pause between two tries to record the end.
@@ -51,13 +51,15 @@ pub(super) async fn finish(
         return context.tracer.forget((board.id(), run.id));
     }
     let path = context.host.root.run_dir(board.name(), run.id);
-    let records = Arc::new(Records::of(&mut Trouble::new(context, board, key, run), path.clone()).await);
+    let records =
+        Arc::new(Records::read_retrying(&mut EndDelay::new(context, board, key, run), path.clone()).await);
     // Sealed first: only a sealed tree is safe for the steps below.
-    let (mut taken, ground) = seal(context, key, run, &records).await;
-    taken.join(Taken::lost(records.unsealed(run).into_iter().collect()));
+    let (mut taken, ended_worktree) = seal(context, key, run, &records).await;
+    taken.join(TakenFiles::lost(records.unsealed(run).into_iter().collect()));
     failpoint::pass("after-seal");
     // Before the check of the task runs, so that the check proves the commit.
-    let found = Closing { context, board, key, run, records: &records }.settle_rest(&ending, ground).await;
+    let found =
+        Closing { context, board, key, run, records: &records }.settle_rest(&ending, ended_worktree).await;
     ending.evidence = gather_evidence(run, &records).await;
     if let Some(found) = found {
         note_rest(&mut ending, &found, &records);
@@ -77,11 +79,11 @@ pub(super) async fn finish(
         let (taken, records) = (Arc::clone(&taken), Arc::clone(&records));
         // One transaction, so that a crash leaves no artifact without its run's end: before it, the next daemon takes
         // the artifacts again; after it, they are recorded.
-        let told = board.write(move |board| {
+        let recorded = board.write(move |board| {
             board.record_messages(id, &records.news)?;
             board.end_run(id, &ending, &taken.handed)
         });
-        match told.await {
+        match recorded.await {
             Ok(finished) => break Some(finished),
             // The run no longer exists: its board was restored to an earlier state.
             Err(failure) if failure.code == Code::NotFound => {
@@ -120,8 +122,10 @@ pub(super) async fn finish(
     // The end is on the board, so the run directory holds no further information.
     let removed = with_room(move || {
         // A missing directory, or one of another root, needs no removal.
-        let Some(dir) = unless_short(RunDir::open(&path)).map_err(|e| Stays::of(&e))? else { return Ok(()) };
-        dir.remove().map_err(|e| Stays::of(&e))
+        let Some(dir) = unless_short(RunDir::open(&path)).map_err(|e| Leftover::from_error(&e))? else {
+            return Ok(());
+        };
+        dir.remove().map_err(|e| Leftover::from_error(&e))
     });
     if let Err(error) = removed.await {
         tracing::warn!(task = %key, %error, "run_directory_not_removed");
@@ -151,11 +155,11 @@ fn sweep_refused(context: &Context, board: &BoardHandle, key: &TaskKey, digests:
     let (service, name, key) = (Arc::clone(&context.service), board.name().clone(), key.clone());
     let sweep = move || {
         let Ok(board) = service.board(&name) else { return };
-        let extent = Extent::Only(digests);
+        let scope = SweepScope::Only(digests);
         let refused =
-            |named: &BTreeSet<Digest>| matches!(&extent, Extent::Only(all) if !all.is_subset(named));
-        let swept = match board.readers().with(|view| view.attached(&extent)) {
-            Ok(named) if refused(&named) => board.sweep_blobs(&extent, Sweep::Remove).map(drop),
+            |named: &BTreeSet<Digest>| matches!(&scope, SweepScope::Only(all) if !all.is_subset(named));
+        let swept = match board.readers().with(|view| view.attached(&scope)) {
+            Ok(named) if refused(&named) => board.sweep_blobs(&scope, Sweep::Remove).map(drop),
             Ok(_) => Ok(()),
             Err(error) => Err(error.into()),
         };
@@ -174,8 +178,8 @@ async fn remove_workspace(context: &Context, board: &BoardHandle, key: &TaskKey)
         gc::remove_archived(service.root(), service.board(&name)?.as_ref(), &id)
     });
     match removed.await {
-        Ok(Ok(Fate::Absent | Fate::Gone(_))) => {}
-        Ok(Ok(Fate::Foreign(why) | Fate::Stuck(why))) => {
+        Ok(Ok(CollectResult::Absent | CollectResult::Gone(_))) => {}
+        Ok(Ok(CollectResult::Foreign(why) | CollectResult::Stuck(why))) => {
             tracing::warn!(task = %key, %why, "workspace_stays");
         }
         Ok(Err(error)) => tracing::warn!(task = %key, %error, "workspace_not_removed"),
@@ -184,12 +188,17 @@ async fn remove_workspace(context: &Context, board: &BoardHandle, key: &TaskKey)
 }
 
 /// Takes over the run's worktree, retrying during a shortage of the host. Returns the defects, and the worktree.
-async fn seal(context: &Context, key: &TaskKey, run: &Run, records: &Records) -> (Taken, Option<Ground>) {
+async fn seal(
+    context: &Context,
+    key: &TaskKey,
+    run: &Run,
+    records: &Records,
+) -> (TakenFiles, Option<EndedWorktree>) {
     let identity = records.identity();
     // The records of a copied run directory are empty: its worktree belongs to another root, whose worker may use it.
-    let Some(note) = &records.note else { return (Taken::default(), None) };
-    let Some(worktree) = note.worktree.clone() else { return (Taken::default(), None) };
-    let start = note.begun.as_ref().and_then(evidence::Begun::head);
+    let Some(run_state) = &records.run_state else { return (TakenFiles::default(), None) };
+    let Some(worktree) = run_state.worktree.clone() else { return (TakenFiles::default(), None) };
+    let start = run_state.begun.as_ref().and_then(evidence::GitStart::head);
     loop {
         let tree = worktree.clone();
         let sealed = tokio::task::spawn_blocking(move || seal::seal(tree, identity)).await;
@@ -199,7 +208,7 @@ async fn seal(context: &Context, key: &TaskKey, run: &Run, records: &Records) ->
                     tracing::warn!(task = %key, run = %run.id, path = one.path, reason = one.reason, "sealed");
                 }
                 let lost = std::mem::take(&mut sealed.lost);
-                return (Taken::lost(lost), Some(Ground::of(worktree, start, sealed)));
+                return (TakenFiles::lost(lost), Some(EndedWorktree::new(worktree, start, sealed)));
             }
             Ok(Err(why)) => format!("its worktree cannot be closed: {why}"),
             Err(panic) => panic.to_string(),
@@ -223,8 +232,12 @@ struct Closing<'a> {
 impl Closing<'_> {
     /// Looks for the changes that the run left uncommitted, if it hands its work over, and commits them if its task asks
     /// for that. Retries during a shortage of the host.
-    async fn settle_rest(&self, ending: &Ending, ground: Option<Ground>) -> Option<Uncommitted> {
-        let (ground, note) = (ground?, self.records.note.as_ref()?);
+    async fn settle_rest(
+        &self,
+        ending: &Ending,
+        ended_worktree: Option<EndedWorktree>,
+    ) -> Option<Uncommitted> {
+        let (ended_worktree, run_state) = (ended_worktree?, self.records.run_state.as_ref()?);
         let (run, id) = (self.run, self.run.id);
         let asked = |view: &View<'_>| -> Result<(bool, Task), kernel::Error> {
             Ok((view.hands_over(id, ending)?, view.expect_task(&run.task_id)?))
@@ -234,11 +247,12 @@ impl Closing<'_> {
             return None;
         }
         let at = ending.ended_at.unwrap_or_else(|| SystemClock.now());
-        let terms = (note.commit == CommitMode::Auto).then(|| rest::terms(&task, run, at));
+        let terms = (run_state.commit == CommitMode::Auto).then(|| rest::terms(&task, run, at));
         let identity = self.records.identity();
         loop {
-            let (ground, terms) = (ground.clone(), terms.clone());
-            let settled = tokio::task::spawn_blocking(move || rest::settle(ground, terms, identity)).await;
+            let (ended_worktree, terms) = (ended_worktree.clone(), terms.clone());
+            let settled =
+                tokio::task::spawn_blocking(move || rest::settle(ended_worktree, terms, identity)).await;
             let why = match settled {
                 Ok(Ok(found)) => return Some(found),
                 Ok(Err(why)) => format!("its uncommitted changes cannot be read: {why}"),
@@ -268,9 +282,9 @@ impl Closing<'_> {
 
 /// Adds the uncommitted changes to the end of a run.
 fn note_rest(ending: &mut Ending, found: &Uncommitted, records: &Records) {
-    let Some(note) = &records.note else { return };
-    let Some(worktree) = &note.worktree else { return };
-    ending.uncommitted = rest::block_reason(note.commit, found, worktree);
+    let Some(run_state) = &records.run_state else { return };
+    let Some(worktree) = &run_state.worktree else { return };
+    ending.uncommitted = rest::block_reason(run_state.commit, found, worktree);
     ending.branch_note = rest::branch_note(found, worktree);
     if !found.is_empty() {
         ending.evidence.get_or_insert_with(|| json!({}))["uncommitted"] = json!(found);
@@ -282,8 +296,8 @@ async fn gather_evidence(run: &Run, records: &Records) -> Option<Value> {
     if run.purpose == Purpose::Check {
         return None;
     }
-    let (begun, identity) = (records.note.as_ref()?.begun.clone()?, records.identity());
-    tokio::task::spawn_blocking(move || evidence::gather(&begun, identity)).await.ok()
+    let (git_start, identity) = (records.run_state.as_ref()?.begun.clone()?, records.identity());
+    tokio::task::spawn_blocking(move || evidence::gather(&git_start, identity)).await.ok()
 }
 
 /// Takes the declared artifacts out of the workspace, retrying during a shortage of the host. Most runs declare none.
@@ -293,9 +307,9 @@ async fn take_artifacts(
     key: &TaskKey,
     run: &Run,
     records: &Arc<Records>,
-) -> Taken {
+) -> TakenFiles {
     let id = run.id;
-    let mut trouble = Trouble::new(context, board, key, run);
+    let mut trouble = EndDelay::new(context, board, key, run);
     loop {
         let mut lost = Vec::new();
         let why = match board.readers().with(|view| view.expect_run(id)) {
@@ -303,7 +317,7 @@ async fn take_artifacts(
                 if run.ended_at.is_some()
                     || run.verdict.iter().all(|verdict| verdict.artifacts().is_empty()) =>
             {
-                return Taken::default();
+                return TakenFiles::default();
             }
             Ok(run) => {
                 lost.extend(run.verdict.iter().flat_map(Verdict::artifacts).cloned());
@@ -315,13 +329,13 @@ async fn take_artifacts(
                     Err(panic) => panic.to_string(),
                 }
             }
-            Err(kernel::Error::NotFound { .. }) => return Taken::default(),
+            Err(kernel::Error::NotFound { .. }) => return TakenFiles::default(),
             Err(error) => error.to_string(),
         };
         tracing::warn!(task = %key, run = %id, error = %why, "artifacts_not_taken");
         if matches!(trouble.wait(&why).await, Next::DoWithout(_)) && !lost.is_empty() {
             let lost = lost.into_iter().map(|path| LostArtifact { path, reason: why.clone() });
-            return Taken::lost(lost.collect());
+            return TakenFiles::lost(lost.collect());
         }
     }
 }
@@ -330,9 +344,11 @@ async fn take_artifacts(
 /// run has ended.
 async fn keep_files(context: &Context, key: &TaskKey, run: &Run, records: &Records) {
     let (identity, root) = (records.identity(), context.host.root.clone());
-    let Some(keeping) = records.note.as_ref().and_then(|note| note.keeping.clone()) else { return };
-    let kept = tokio::task::spawn_blocking(move || keeping.keep(&root, identity)).await;
-    let error = match kept {
+    let Some(keeping) = records.run_state.as_ref().and_then(|run_state| run_state.keeping.clone()) else {
+        return;
+    };
+    let retained = tokio::task::spawn_blocking(move || keeping.keep(&root, identity)).await;
+    let error = match retained {
         Ok(Ok(())) => return,
         Ok(Err(error)) => error.to_string(),
         Err(panic) => panic.to_string(),
@@ -345,7 +361,8 @@ async fn keep_files(context: &Context, key: &TaskKey, run: &Run, records: &Recor
 async fn close_workspace(context: &Context, board: &BoardHandle, key: &TaskKey) {
     let base = context.host.root.workspaces(board.name());
     let Ok(name) = workspace::Name::new(key.task.as_str()) else { return };
-    let closed = with_room(move || workspace::close_scratch(&base, &name).map_err(|e| Stays::of(&e)));
+    let closed =
+        with_room(move || workspace::close_scratch(&base, &name).map_err(|e| Leftover::from_error(&e)));
     if let Err(error) = closed.await {
         tracing::warn!(task = %key, %error, "workspace_not_closed");
     }
@@ -357,11 +374,11 @@ async fn close_workspace(context: &Context, board: &BoardHandle, key: &TaskKey) 
 async fn clean_places(context: &Context, board: &BoardHandle, run: kernel::RunId, records: &Records) {
     let (name, id) = (board.name(), board.id());
     let private = context.host.root.run_home(name, run);
-    let own = context.host.cgroups.as_ref().ok().map(|cgroups| cgroups.run(name, run));
+    let run_group = context.host.cgroups.as_ref().ok().map(|cgroups| cgroups.run(name, run));
     // If this daemon runs in another cgroup than its predecessor, only the spec names the predecessor's cgroups.
-    let told = records.spec.as_ref().and_then(|spec| spec.cgroup.clone());
-    let groups: BTreeSet<_> = own.into_iter().chain(told).collect();
-    let noted = records.note.as_ref().map(Note::identity);
+    let recorded = records.spec.as_ref().and_then(|spec| spec.cgroup.clone());
+    let groups: BTreeSet<_> = run_group.into_iter().chain(recorded).collect();
+    let noted = records.run_state.as_ref().map(RunState::identity);
     let doors = Arc::clone(&context.host.doors);
     // In a blocking thread, because it removes files.
     drop(tokio::task::spawn_blocking(move || doors.close(id, run)).await);
@@ -378,7 +395,11 @@ async fn clean_places(context: &Context, board: &BoardHandle, run: kernel::RunId
     for group in groups {
         let place = group.display().to_string();
         let removed = with_room(move || {
-            if group.exists() { cgroup::remove_run(&group).map_err(|e| Stays::of(&e)) } else { Ok(()) }
+            if group.exists() {
+                cgroup::remove_run(&group).map_err(|e| Leftover::from_error(&e))
+            } else {
+                Ok(())
+            }
         });
         if let Err(error) = removed.await {
             tracing::warn!(path = place, %error, "cgroup_not_removed");
@@ -388,7 +409,9 @@ async fn clean_places(context: &Context, board: &BoardHandle, run: kernel::RunId
 
 /// Runs a removal off the runtime's threads, and retries up to [`TRIES`] times while the host lacks a resource. The end
 /// of the run waits for it.
-async fn with_room(removal: impl Fn() -> Result<(), Stays> + Send + Sync + 'static) -> Result<(), Stays> {
+async fn with_room(
+    removal: impl Fn() -> Result<(), Leftover> + Send + Sync + 'static,
+) -> Result<(), Leftover> {
     let removal = Arc::new(removal);
     let mut tries = 1;
     loop {
@@ -399,7 +422,7 @@ async fn with_room(removal: impl Fn() -> Result<(), Stays> + Send + Sync + 'stat
                 tokio::time::sleep(RETRY).await;
             }
             Ok(done) => return done,
-            Err(panic) => return Err(Stays::because(&panic)),
+            Err(panic) => return Err(Leftover::because(&panic)),
         }
     }
 }

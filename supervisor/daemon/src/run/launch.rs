@@ -14,13 +14,13 @@ use super::environment::Environment;
 use super::evidence;
 use super::fault::LaunchError;
 use super::files;
-use super::kept_files::{self, Inhabitant};
 use super::login_shell;
-use super::note::Note;
 use super::order::{Host, Order};
 use super::place;
 use super::private::Private;
-use super::session::{self, Kept, Next, SessionOwner, Standing};
+use super::retained_files::{self, HomeOwner};
+use super::run_state::RunState;
+use super::session::{self, Next, SessionDir, SessionDirState, SessionOwner};
 use super::stage::Stage;
 use super::surroundings::{Parts, closed_places, surroundings};
 use super::survivors::ROOT_ID;
@@ -28,7 +28,7 @@ use base::failpoint;
 use base::failure::Failure;
 use host::job::Asker;
 use host::spare::Spare;
-use setup::lanes::{Branch, EndingRules, Facts, Places, Start, Terms, search_path};
+use setup::lanes::{Branch, EndingRules, Facts, RunPaths, Start, Terms, search_path};
 
 /// A run that is ready to start.
 #[derive(Debug)]
@@ -77,20 +77,20 @@ pub(crate) fn prepare(
     host: &Host,
     order: &Order,
     own_gid: &dyn Fn() -> Result<u32, Failure>,
-    told: &dyn Fn(CheckedOut),
+    on_checkout: &dyn Fn(CheckedOut),
 ) -> Result<Launch, LaunchError> {
     const STAGE: Stage = Stage::MakeRunDirectory;
     let stores = host.root.secret_stores();
     check_secrets(order, &stores)?;
     let workspace = workspace_of(order)?;
     // The user decides about all that follows: places are made for it, and jobs run as it.
-    let own = place::OwnNumbers { uid: order.own_uid, gid: own_gid };
-    let identity = place::identity(&workspace, &order.task, &own, &order.cancel)?;
+    let own_numbers = place::OwnNumbers { uid: order.own_uid, gid: own_gid };
+    let identity = place::identity(&workspace, &order.task, &own_numbers, &order.cancel)?;
     let workspaces = host.root.workspaces(&order.board);
     let at = place::At { board: &order.board, workspaces: &workspaces };
-    let asker = Asker { cancel: &order.cancel, told };
+    let asker = Asker { cancel: &order.cancel, on_checkout };
     let prepared = place::workspace(&workspace, &order.task, at, identity, &asker)?;
-    let begun = evidence::begin(&workspace, &prepared, identity, &order.cancel);
+    let git_start = evidence::begin(&workspace, &prepared, identity, &order.cancel);
     let deadline_us = u64::try_from(order.deadline.as_micros()).ok();
     let now = kernel::SystemClock.now();
     let deadline = deadline_us.map(|deadline| place::wall_seconds(now, boottime_us(), deadline));
@@ -107,9 +107,11 @@ pub(crate) fn prepare(
         branch: branch.as_ref(),
     };
     // A session that its directory no longer has cannot be resumed; the run then gets the whole context.
-    let kept = kept(host, order, identity, &prepared.path)?;
-    let resume =
-        order.resume.as_ref().filter(|_| kept.as_ref().is_some_and(|kept| kept.standing == Standing::Kept));
+    let session_dir = session_dir(host, order, identity, &prepared.path)?;
+    let resume = order
+        .resume
+        .as_ref()
+        .filter(|_| session_dir.as_ref().is_some_and(|kept| kept.state == SessionDirState::Existing));
     let context = match resume.map(|resume| &resume.next) {
         Some(Next::Resume(news)) => news,
         Some(Next::Fork(_)) | None => &order.context,
@@ -121,26 +123,26 @@ pub(crate) fn prepare(
     let private = Private::at(&home);
     let bin = host.root.bin();
     let places = places(&prepared, &private, &workspaces, &bin);
-    let link = order.lane.state().zip(kept.as_ref().map(|kept| kept.dir.as_path()));
+    let link = order.lane.state().zip(session_dir.as_ref().map(|kept| kept.dir.as_path()));
     let of_lane = order.lane.home_files(&order.task, &places, &prompt);
     let mut home_files = login_shell::with_files(of_lane);
     home_files.extend(order.lane.skill_files(&order.skills));
     private.make(identity, &prompt, &home_files, link)?;
-    let sessions = kept.as_ref().map(|kept| kept.dir.as_path());
+    let sessions = session_dir.as_ref().map(|kept| kept.dir.as_path());
     let keeping = inhabitant(order)
-        .map(|who| kept_files::place(&host.root, who, &private.home, sessions, identity))
+        .map(|who| retained_files::place_retained(&host.root, who, &private.home, sessions, identity))
         .transpose()?
         .flatten();
-    let blobs = kernel::Blobs::beside(&host.root.board(&order.board));
-    files::place(&private.files, identity, &order.files, &blobs)?;
+    let blobs = kernel::Blobs::of_board(&host.root.board(&order.board));
+    files::place_files(&private.files, identity, &order.files, &blobs)?;
     // A waiting shim already has a cgroup, which the run takes over.
     let spare = host.spares.take();
     let cgroup = cgroup(host, order, spare.as_ref())?;
     // The socket is bound before the spec names it.
     let board = host.way(order, identity)?;
-    let kept = kept.map(|kept| kept.dir);
-    let own = std::iter::once(home).chain(kept.clone()).collect();
-    let closed = closed_places(host, order, &workspace, &prepared, own, &board)
+    let kept = session_dir.map(|kept| kept.dir);
+    let private_dirs = std::iter::once(home).chain(kept.clone()).collect();
+    let closed = closed_places(host, order, &workspace, &prepared, private_dirs, &board)
         .map_err(|e| LaunchError::refusal(Stage::FindRoots, Environment::Root, e))?;
     let start = start(order, places, &prompt, session, deadline, &board);
     let read = start.read.iter().cloned().chain(authorities::file(&order.policy, &private.home));
@@ -165,20 +167,20 @@ pub(crate) fn prepare(
     failpoint::pass("after-run-dir");
     let lane = named_hosts(order);
     // Written before the shim starts: the end of the run depends on it.
-    let note = Note {
+    let run_state = RunState {
         rules: EndingRules::of_run(&order.lane, order.run.purpose, session),
         identity: identity.map(|identity| (identity.uid, identity.gid)),
         exclusive_uid: identity.is_some() && order.own_uid.is_some(),
         worktree: place::worktree(&workspace, &order.task.id),
         commit,
-        begun,
+        begun: git_start,
         reviewer: order.config.review.profile.clone(),
         keeping,
-        share: Some(order.share.clone()),
+        share: order.resources.clone(),
         lane: lane.clone(),
         failure_limit: order.limits.failure_limit,
     };
-    note.write(&path).map_err(|e| LaunchError::system(STAGE, &e))?;
+    run_state.write(&path).map_err(|e| LaunchError::system(STAGE, &e))?;
     authorities::make(&order.policy, order.run.id, &path, &private.home)?;
     let policy = order.policy.clone();
     Ok(Launch { dir, prepared, identity, deadline_us, cgroup, policy, lane, spare })
@@ -201,8 +203,11 @@ fn check_secrets(order: &Order, stores: &SecretStores) -> Result<(), LaunchError
     }
     for broker in &order.policy.broker {
         let policy = || Environment::Policy(order.policy.name().to_owned());
-        let whose = if added.brokers.contains(broker) { of_lane.clone() } else { policy() };
-        broker.secret.fetch(&format!("the broker of {}", broker.host), stores).map_err(unread(whose))?;
+        let session_owner = if added.brokers.contains(broker) { of_lane.clone() } else { policy() };
+        broker
+            .secret
+            .fetch(&format!("the broker of {}", broker.host), stores)
+            .map_err(unread(session_owner))?;
     }
     Ok(())
 }
@@ -212,35 +217,35 @@ fn unread(environment: Environment) -> impl FnOnce(SecretError) -> LaunchError {
 }
 
 /// Returns the directory of a run's sessions, if its lane keeps any.
-fn kept(
+fn session_dir(
     host: &Host,
     order: &Order,
     identity: Option<Identity>,
     workspace: &Path,
-) -> Result<Option<Kept>, LaunchError> {
+) -> Result<Option<SessionDir>, LaunchError> {
     let (Some(_), Some(profile)) = (order.lane.state(), &order.run.profile) else { return Ok(None) };
     if order.run.purpose == Purpose::Check {
         return Ok(None);
     }
-    let whose = SessionOwner { root: &host.root, board: &order.board, task: &order.task.id, profile };
+    let session_owner = SessionOwner { root: &host.root, board: &order.board, task: &order.task.id, profile };
     if let Some(Next::Fork(from)) = order.resume.as_ref().map(|resume| &resume.next) {
-        session::fork(whose, from, order.lane.projects().as_deref(), workspace, identity)?;
+        session::fork(session_owner, from, order.lane.projects().as_deref(), workspace, identity)?;
     }
-    session::keep(whose, identity).map(Some)
+    session::keep(session_owner, identity).map(Some)
 }
 
 /// Returns the owner of a run's home, if files of homes are kept. A check has none.
-fn inhabitant(order: &Order) -> Option<Inhabitant<'_>> {
+fn inhabitant(order: &Order) -> Option<HomeOwner<'_>> {
     let is_kept = order.run.purpose != Purpose::Check && !order.lane.kept_files().is_empty();
     let assignee = order.run.profile.as_ref().filter(|_| is_kept)?;
     let (lane, tenant) = ((&order.lane_name, &order.lane), order.task.tenant.as_ref());
-    Some(Inhabitant { assignee, lane, tenant, use_of: order.home })
+    Some(HomeOwner { assignee, lane, tenant, use_of: order.home })
 }
 
 /// Returns the command of a run's worker, as its lane defines it.
 fn start(
     order: &Order,
-    places: Places<'_>,
+    places: RunPaths<'_>,
     prompt: &str,
     session: Option<&str>,
     deadline: Option<i64>,
@@ -255,8 +260,8 @@ fn places<'a>(
     private: &'a Private,
     workspaces: &'a Path,
     bin: &'a Path,
-) -> Places<'a> {
-    Places {
+) -> RunPaths<'a> {
+    RunPaths {
         workspace: &prepared.path,
         home: &private.home,
         tmp: &private.tmp,
@@ -307,7 +312,7 @@ fn run_spec(
         policy: order.policy.clone(),
         surroundings,
         cgroup: cgroup.map(Path::to_owned),
-        poke: host.root.poke_socket(),
+        event_socket: host.root.shim_event_socket(),
         host: Some(host.support.clone()),
         lease: Some(LeaseSpec {
             dir: host.root.leases(),
@@ -331,9 +336,9 @@ fn environment(
     around: &Surroundings,
 ) -> BTreeMap<String, String> {
     set.insert(ROOT_ID.to_owned(), host.root_id.clone());
-    let own = host.root.bin();
-    let installed = around.execute.iter().filter(|dir| **dir != own);
-    let programs: Vec<PathBuf> = std::iter::once(own.clone()).chain(search_path(installed)).collect();
+    let program_dir = host.root.bin();
+    let installed = around.execute.iter().filter(|dir| **dir != program_dir);
+    let programs: Vec<PathBuf> = std::iter::once(program_dir.clone()).chain(search_path(installed)).collect();
     let all = order.policy.environment(
         |name| std::env::var_os(name),
         around,

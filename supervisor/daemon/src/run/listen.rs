@@ -1,11 +1,11 @@
-//! Follows the output of a live run's agent: records its usage, and ends the run if its service refuses requests for
-//! too long. Delivers messages to it at the same time.
+//! Follows the output of the agent of a live run: records its usage, and ends the run if its service refuses requests for
+//! too long. Meanwhile, messages are delivered to the agent.
 //!
-//! The shim writes the file, in a directory that no worker reaches. A file that has grown is read again from its
-//! beginning: an agent writes little, and the pauses limit the cost.
+//! The shim writes the output to a file that no worker can access. A file that has grown is read again from its beginning:
+//! an agent writes little, and the pauses limit the cost.
 //!
-//! The reader is the same as at the end of the run. A reader that continues where it was would be a second one, with
-//! a state that has to outlive the daemon.
+//! The reader is the one for the end of the run. A reader that continued at its last position would be second code for the
+//! same formats, with a state that has to outlive the daemon.
 
 use std::convert::Infallible;
 use std::io;
@@ -20,29 +20,29 @@ use tokio::time::Instant;
 use super::context::Context;
 use super::key::TaskKey;
 use super::messages::{self, WatchedRun};
-use super::note::Note;
 use super::overdue;
+use super::run_state::RunState;
 use host::watch::Watched;
 use service::BoardHandle;
 use setup::lanes::{EndingRules, SoFar, read_so_far};
 
-/// Least pause between two reads of one run.
+/// Shortest pause between two reads of one run.
 const PAUSE: Duration = Duration::from_secs(5);
-/// Bytes read per second of pause, so that reading takes about a hundredth of a processor.
+/// Bytes of output for which the pause grows by a second, so that reading takes about a hundredth of a processor.
 const BYTES: u64 = 1024 * 1024;
 /// Longest pause between two reads.
 const LONGEST: Duration = Duration::from_mins(5);
-/// Permit for a read: one run at a time, however many there are.
+/// Permit for a read. The output of one run is read at a time, for any number of runs.
 static TURN: Semaphore = Semaphore::const_new(1);
 
-/// Waits for the end of a run's shim, and follows its agent meanwhile.
+/// Waits for the end of a run's shim. Meanwhile, follows its agent, delivers messages, and watches its deadline.
 pub(super) async fn until_ended(
     context: &Context,
     board: &BoardHandle,
     live: WatchedRun<'_>,
 ) -> io::Result<()> {
     let WatchedRun { key, dir, watched, .. } = live;
-    // The other futures are dropped when the shim ends; the output is read in full when the run is over.
+    // The other futures are dropped when the shim ends. This is safe: the output is read once more at the end of the run.
     tokio::select! {
         ended = watched.ended() => ended,
         never = listen(context, board, live) => match never {},
@@ -56,14 +56,14 @@ async fn listen(
     board: &BoardHandle,
     WatchedRun { key, run, dir, watched }: WatchedRun<'_>,
 ) -> Infallible {
-    let note = loop {
+    let run_state = loop {
         let path = dir.path().to_owned();
-        match tokio::task::spawn_blocking(move || Note::read(&path)).await {
-            Ok(Ok(note)) => break note,
+        match tokio::task::spawn_blocking(move || RunState::read(&path)).await {
+            Ok(Ok(run_state)) => break run_state,
             Ok(Err(_)) | Err(_) => tokio::time::sleep(PAUSE).await,
         }
     };
-    let Some(rules) = note.map(|note| note.rules).filter(EndingRules::is_heard) else {
+    let Some(rules) = run_state.map(|run_state| run_state.rules).filter(EndingRules::is_heard) else {
         return std::future::pending().await;
     };
     let (rules, dir) = (Arc::new(rules), Arc::new(dir.clone()));
@@ -90,7 +90,7 @@ async fn listen(
             refused_since = is_refused.then(|| refused_since.unwrap_or_else(Instant::now));
         }
         // The proxy counts refusals as well, for an agent whose output does not show them.
-        let answered = rules.refused_for(&context.host.ways.contact((board.id(), run)).answers);
+        let answered = rules.refused_for(&context.host.ways.contact((board.id(), run)).replies);
         let refused_for = refused_since.map(|since| since.elapsed()).max(answered);
         if let (Some(refused_for), Some(limit)) = (refused_for, rules.retry_limit())
             && refused_for >= limit
@@ -102,13 +102,13 @@ async fn listen(
     }
 }
 
-/// Reads the output, unless its length is unchanged.
+/// Reads the output; none if its length is still `before`, or it cannot be read.
 fn look(dir: &RunDir, rules: &EndingRules, before: u64) -> Option<(u64, SoFar)> {
     let (stdout, length) = dir.stdout_so_far().ok()?;
     (length != before).then(|| (length, read_so_far(&stdout, rules)))
 }
 
-/// Asks the shim to end the run.
+/// Requests the end of the run from its shim, and sees that the request is carried out.
 async fn end(context: &Context, key: &TaskKey, dir: &RunDir, watched: &Watched) {
     let grace = context.service.config().worker.grace();
     let request = StopRequest {
@@ -120,7 +120,7 @@ async fn end(context: &Context, key: &TaskKey, dir: &RunDir, watched: &Watched) 
     let asked = dir.request_stop(&request).map_err(|e| base::failure::with_causes(&e));
     let asked = asked.and_then(|()| watched.ask_to_end().map_err(|e| e.to_string()));
     if let Err(error) = asked {
-        // The deadline ends the run.
+        // Without the request, the run ends at its deadline.
         tracing::warn!(task = %key, %error, "stop_not_delivered");
     }
     overdue::as_asked(key, dir, watched, &request).await;

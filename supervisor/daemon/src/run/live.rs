@@ -29,8 +29,8 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// True if no action of a daemon ends the run. Such a run keeps its claim and its directory and takes no slot, and
-    /// a daemon that stops leaves it to the next one.
+    /// Returns true if no action of a daemon ends the run. Such a run keeps its claim and its directory and takes no
+    /// slot, and a daemon that stops leaves it to the next one.
     pub fn is_out_of_reach(self) -> bool {
         match self {
             Phase::Unkillable | Phase::Unknown => true,
@@ -87,7 +87,7 @@ pub struct LiveRun {
 
 impl LiveRun {
     /// Describes a run from its board's record and its task.
-    pub fn of(board: &BoardName, run: &Run, task: Option<&Task>) -> Self {
+    pub fn from_run(board: &BoardName, run: &Run, task: Option<&Task>) -> Self {
         LiveRun {
             board: board.clone(),
             task: run.task_id.clone(),

@@ -17,8 +17,9 @@ fi
 
 /// Adds the files of sh, bash and zsh to the files of a home. The lane's own files take precedence.
 pub(super) fn with_files(of_lane: Vec<(PathBuf, String)>) -> Vec<(PathBuf, String)> {
-    let own = [".profile", ".zprofile"].into_iter().map(|name| (PathBuf::from(name), TEXT.to_owned()));
-    own.chain(of_lane).collect()
+    let profile_files =
+        [".profile", ".zprofile"].into_iter().map(|name| (PathBuf::from(name), TEXT.to_owned()));
+    profile_files.chain(of_lane).collect()
 }
 
 /// Stores the run's `PATH` for these files.

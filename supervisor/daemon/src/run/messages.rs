@@ -1,14 +1,14 @@
 //! Delivers messages to the agent of a live run: from the board into the run directory, and their receipts back.
 //!
-//! A message is stored and numbered on the board before it is posted. A daemon that does not know how far an earlier
-//! one came posts it again under the same number. The shim passes each number on once, so a crash in between duplicates
-//! no message.
+//! A message is stored and numbered on the board before it is posted. A daemon does not know which messages an earlier
+//! daemon has posted, so it posts them again under the same numbers. The shim passes each number on once, so a crash
+//! of the daemon duplicates no message.
 
 use std::convert::Infallible;
 
 use kernel::{MessageNews, MessageState, Readers, RunId};
 use rustix::process::Signal;
-use shim::rundir::{Letter, MessagesRecord, Receipt, RunDir, RunDirError};
+use shim::rundir::{AgentMessage, MessagesRecord, Receipt, RunDir, RunDirError};
 use shim::shortage::unless_short;
 
 use super::context::{Context, RETRY};
@@ -18,7 +18,7 @@ use base::failure::{Failure, with_causes};
 use host::watch::Watched;
 use service::BoardHandle;
 
-/// A run with a watched shim.
+/// Live run, with its directory and its watched shim.
 #[derive(Clone, Copy)]
 pub(super) struct WatchedRun<'a> {
     pub(super) key: &'a TaskKey,
@@ -27,14 +27,14 @@ pub(super) struct WatchedRun<'a> {
     pub(super) watched: &'a Watched,
 }
 
-/// Delivers messages as long as the run lives. The future may be dropped at any time: the rest is done when delivery
-/// starts again, or at the end of the run.
+/// Delivers messages as long as the run lives. The future may be dropped at any time: the remaining messages are posted
+/// when delivery starts again, and the remaining receipts are recorded then or at the end of the run.
 pub(super) async fn deliver(
     context: &Context,
     board: &BoardHandle,
     WatchedRun { key, run, dir, watched }: WatchedRun<'_>,
 ) -> Infallible {
-    let bell = context.bells.hang(key);
+    let wakeup = context.wakeups.register(key);
     let spec = {
         let dir = dir.clone();
         tokio::task::spawn_blocking(move || dir.spec()).await
@@ -45,7 +45,7 @@ pub(super) async fn deliver(
     let mut done = Done::default();
     loop {
         match pass_on(board, run, dir, watched, &mut done).await {
-            Ok(()) => bell.rung().await,
+            Ok(()) => wakeup.notified().await,
             Err(error) => {
                 tracing::warn!(task = %key, %run, %error, "messages_not_passed_on");
                 tokio::time::sleep(RETRY).await;
@@ -60,7 +60,7 @@ struct Done {
     /// Number of the last posted message.
     posted: u32,
     /// Receipts that the board has.
-    told: MessagesRecord,
+    recorded: MessagesRecord,
 }
 
 async fn pass_on(
@@ -76,28 +76,28 @@ async fn pass_on(
     if posted > done.posted {
         failpoint::pass("after-post");
         done.posted = posted;
-        // A shim without a pid record reads the messages once it has one; before that, its signal handler may not be
-        // installed.
+        // A shim reads the posted messages once it has written its pid record. Before that, its signal handler may not
+        // be installed, and SIGUSR1 would end it (signal(7)).
         if dir.pid().ok().flatten().is_some() {
             watched.signal(Signal::USR1).map_err(|e| Failure::failed(e.to_string()))?;
         }
     }
-    if record != done.told {
+    if record != done.recorded {
         let news = news_of(&record);
         board.write(move |board| board.record_messages(run, &news)).await?;
-        done.told = record;
+        done.recorded = record;
     }
     Ok(())
 }
 
-/// Posts the messages after a number. Returns the last posted number and the receipts. Blocks.
+/// Posts the queued messages after a number. Returns the last posted number and the shim's receipts. Blocks.
 fn post(readers: &Readers, run: RunId, dir: &RunDir, after: u32) -> Result<(u32, MessagesRecord), Failure> {
     let failed = |e| Failure::failed(with_causes(&e));
     let waiting = readers.with(|view| view.queued_messages(run))?;
     let mut posted = after;
     for message in waiting.into_iter().filter(|message| message.number > after) {
         let id = uuid::Uuid::new_v4().to_string();
-        let letter = Letter { number: message.number, id, text: message.body };
+        let letter = AgentMessage { number: message.number, id, text: message.body };
         dir.post(&letter).map_err(failed)?;
         posted = message.number;
     }
@@ -107,7 +107,7 @@ fn post(readers: &Readers, run: RunId, dir: &RunDir, after: u32) -> Result<(u32,
 /// Returns the receipts that the shim of a run has recorded. Blocks.
 ///
 /// # Errors
-/// The host lacks a resource for now.
+/// Fails only if the host lacks a resource at present. A missing or unreadable record yields no receipts.
 pub(super) fn last_news(dir: &RunDir) -> Result<Vec<MessageNews>, RunDirError> {
     let record = unless_short(dir.messages())?.flatten();
     Ok(record.map(|record| news_of(&record)).unwrap_or_default())

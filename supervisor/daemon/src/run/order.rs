@@ -14,14 +14,14 @@ use super::environment::Environment;
 use super::fault::LaunchError;
 use super::session::Resume;
 use super::stage::Stage;
-use api::RunDoors;
+use api::RunListeners;
 use base::paths::Root;
 use host::cgroup::Cgroups;
 use host::spare::Spares;
-use net::proxy::WaysOut;
+use net::proxy::RunProxies;
 use setup::config::Config;
 use setup::lanes::{Lane, Skill};
-use setup::roster::{Home, RunLimits, Share};
+use setup::roster::{Home, PoolClaim, RunLimits};
 
 /// The host and the daemon, as far as a start needs them.
 #[derive(Debug)]
@@ -33,8 +33,8 @@ pub(crate) struct Host {
     pub pid_namespace: Result<PidNamespace, String>,
     pub(crate) spares: Spares,
     pub port: Option<u16>,
-    pub doors: Arc<RunDoors>,
-    pub ways: WaysOut,
+    pub doors: Arc<RunListeners>,
+    pub ways: RunProxies,
     pub hostname: String,
     pub boot_id: String,
     /// Identity of the root's directory.
@@ -78,10 +78,10 @@ impl Host {
     /// Returns the cgroups that may belong to a run: the cgroup named after the run, and the cgroup in its spec. The
     /// latter has another name if the shim had waited for a run.
     pub(crate) fn groups(&self, board: &kernel::BoardName, run: kernel::RunId) -> BTreeSet<PathBuf> {
-        let own = self.cgroups.as_ref().ok().map(|cgroups| cgroups.run(board, run));
+        let run_group = self.cgroups.as_ref().ok().map(|cgroups| cgroups.run(board, run));
         let dir = RunDir::open(&self.root.run_dir(board, run));
-        let told = dir.ok().and_then(|dir| dir.spec().ok()).and_then(|spec| spec.cgroup);
-        own.into_iter().chain(told).collect()
+        let recorded = dir.ok().and_then(|dir| dir.spec().ok()).and_then(|spec| spec.cgroup);
+        run_group.into_iter().chain(recorded).collect()
     }
 }
 
@@ -99,7 +99,7 @@ pub(crate) struct Order {
     pub lane: Lane,
     pub lane_name: kernel::Profile,
     /// Limited resources that it takes.
-    pub share: Share,
+    pub resources: PoolClaim,
     pub home: Home,
     /// Text that the worker reads before its task.
     pub role_prompt: Option<String>,

@@ -43,13 +43,13 @@ pub(super) async fn at_deadline(key: &TaskKey, dir: &RunDir, shim: &Watched) -> 
         && let Some(deadline) = spec.deadline_us
     {
         let due = deadline.saturating_add(spec.grace_ms.saturating_mul(1000));
-        let left = |now: u64| Duration::from_micros(due.saturating_sub(now));
+        let time_to = |now: u64| Duration::from_micros(due.saturating_sub(now));
         // Sleeping uses a clock that stops during suspend; the deadline's clock does not. So the rest is computed
         // again.
-        let mut pause = left(boottime_us());
+        let mut pause = time_to(boottime_us());
         while !pause.is_zero() {
             tokio::time::sleep(pause).await;
-            pause = left(boottime_us());
+            pause = time_to(boottime_us());
         }
         end(key, dir, shim, Cause::Deadline).await;
     }
@@ -108,7 +108,7 @@ fn look(dir: &RunDir) -> Doing {
     let pid = dir.pid().ok().flatten().map(|record| record.shim.pid);
     // `t` is a traced process (proc_pid_stat(5)). Checked first, because a shim can also be stopped after it has
     // recorded the end.
-    if let Some(Ok(stat)) = pid.map(ProcessStat::of)
+    if let Some(Ok(stat)) = pid.map(ProcessStat::of_process)
         && matches!(stat.state, 'T' | 't')
     {
         return Doing::Stopped;

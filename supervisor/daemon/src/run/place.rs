@@ -1,4 +1,4 @@
-//! Rules for the user and the workspace of a run, applied to one task.
+//! Chooses the user of a run, and prepares its workspace.
 //!
 //! See decision 0093.
 
@@ -8,7 +8,7 @@ use kernel::{BoardName, Profile, ScheduleName, Task, TaskId, Timestamp};
 use policies::Identity;
 use shim::shortage::is_shortage;
 use tokio_util::sync::CancellationToken;
-use workspace::directory::Ground;
+use workspace::directory::ExistingDirectory;
 use workspace::{Author, Base, Job, Name, Outcome, Owner, Prepared, WorkspaceSpec, Worktree};
 
 use super::environment::Environment;
@@ -19,21 +19,21 @@ use base::failure::Failure;
 use base::paths::make_dir;
 use host::job::{self, Asker, JobFailure, system_reads};
 use host::unlinked;
-use host::worker_user::{Standing, Unfit};
+use host::worker_user::{FileOwner, Unfit};
 
-/// Numbers that only one task has.
+/// User and group ids that only one task has.
 pub(crate) struct OwnNumbers<'a> {
-    /// User of the task, given with its claim; only for a scratch workspace.
+    /// Uid of the task, which its claim has allocated; none unless its workspace is a scratch workspace.
     pub uid: Option<u32>,
-    /// Allocates the group of the task, for a directory whose owner has no account.
+    /// Allocates a gid for the task, for a directory whose owner has no account.
     pub gid: &'a dyn Fn() -> Result<u32, Failure>,
 }
 
-/// Returns the user of a worker. None keeps the daemon's user, which is not root then.
+/// Returns the user of a worker; none for the daemon's user, if the daemon does not run as root.
 ///
-/// Under root, it is the owner of the directory or repository for `dir` and `worktree`, with the primary group of the
-/// owner's account, else the task's own uid from the configured range. A task gets an owner's uid only if root or that
-/// user made the task.
+/// In a daemon of root, the worker of a `dir` or `worktree` workspace runs as the owner of the directory or repository, with
+/// the primary group of the owner's account. The worker of a scratch workspace runs with the task's own uid from the
+/// configured range. A task gets the uid of an owner only if root or this user has created the task.
 pub(crate) fn identity(
     spec: &WorkspaceSpec,
     task: &Task,
@@ -60,18 +60,18 @@ pub(crate) fn identity(
             ));
         }
     };
-    // A file system that does not respond blocks only the job process.
-    let ground = ground_of(spec, path, cancel)
-        .map_err(|failure| LaunchError::ground(STAGE, place.clone(), failure))?;
-    let owner = ground.owner;
-    // No worker runs as root or in a group with power over the host, whoever made the task.
-    let standing = Standing::of(owner.uid).map_err(|unfit| {
+    // A job process looks at the directory, so that a file system that does not respond does not block the daemon.
+    let existing = existing_directory(spec, path, cancel)
+        .map_err(|failure| LaunchError::directory(STAGE, place.clone(), failure))?;
+    let owner = existing.owner;
+    // No worker runs as root or in a group with power over the host, even in a task that root has created.
+    let file_owner = FileOwner::look_up(owner.uid).map_err(|unfit| {
         let fault = if unfit.is_momentary() { Fault::Host } else { Fault::Environment(place.clone()) };
-        let error = with_hint(&format!("{} {unfit}", ground.path.display()), Some(remedy(&unfit, path)));
+        let error = with_hint(&format!("{} {unfit}", existing.path.display()), Some(remedy(&unfit, path)));
         LaunchError { stage: STAGE, error, fault }
     })?;
     if !matches!(task.creator_uid, Some(creator) if creator == 0 || creator == owner.uid) {
-        let what = format!("{} belongs to uid {}, and", ground.path.display(), owner.uid);
+        let what = format!("{} belongs to uid {}, and", existing.path.display(), owner.uid);
         let made = |uid| format!("{what} the task was made by uid {uid}, who may not act as that user");
         let why = match (task.creator_uid, &task.origin.schedule) {
             (Some(uid), None) => made(uid),
@@ -85,10 +85,10 @@ pub(crate) fn identity(
         return Err(LaunchError::task(STAGE, why));
     }
     let allocated = || (own.gid)().map_err(|failure| LaunchError::refusal(STAGE, Environment::Root, failure));
-    standing.worker(allocated).map(Some)
+    file_owner.worker(allocated).map(Some)
 }
 
-/// Returns the reason why nothing acts for the creator of a schedule, with advice.
+/// Returns the reason why the creator of a schedule's tasks is unknown, with advice.
 pub(crate) fn unknown_creator(schedule: &ScheduleName) -> String {
     with_hint(
         &format!("it is not known who saved the schedule {schedule}"),
@@ -99,33 +99,35 @@ pub(crate) fn unknown_creator(schedule: &ScheduleName) -> String {
     )
 }
 
-/// Returns the directory whose owner decides the worker's user: the named one, or the parent in which it is to be made.
+/// Returns the directory whose owner decides the user of the worker: the named directory, or its nearest existing parent if
+/// it has to be made.
 ///
-/// The directory may lie on a file system that does not respond, so a job process looks at it.
-pub(super) fn ground_of(
+/// The directory may be on a file system that does not respond, so a job process looks at it.
+pub(super) fn existing_directory(
     spec: &WorkspaceSpec,
     path: &Path,
     cancel: &CancellationToken,
-) -> Result<Ground, JobFailure> {
+) -> Result<ExistingDirectory, JobFailure> {
     let path = path.to_owned();
     let job = match spec {
-        WorkspaceSpec::Directory(_) => Job::FindGround { path },
+        WorkspaceSpec::Directory(_) => Job::FindExistingDirectory { path },
         WorkspaceSpec::Worktree { .. } | WorkspaceSpec::Scratch => Job::PrepareDirectory { path },
     };
     match job::work_unless(cancel, None, Vec::new(), Vec::new(), job)? {
-        Outcome::Ground(ground) => Ok(ground),
-        Outcome::Prepared(prepared) => Ok(Ground { path: prepared.path, owner: prepared.owner }),
+        Outcome::ExistingDirectory(existing) => Ok(existing),
+        Outcome::Prepared(prepared) => Ok(ExistingDirectory { path: prepared.path, owner: prepared.owner }),
         _ => Err(JobFailure::another_answer()),
     }
 }
 
-/// Returns advice on a directory as whose owner no worker runs.
+/// Returns advice on a directory whose owner cannot be the user of a worker.
 pub(super) fn remedy(unfit: &Unfit, path: &Path) -> String {
     unfit.hint().unwrap_or_else(|| other_owner(path))
 }
 
-/// Returns advice on giving root's directory to a user. Git refuses a repository of another user, also as root. The
-/// advice does not make root trust it, because programs named in its configuration would run as root.
+/// Returns advice on giving a directory of root to a user. Git then refuses the repository for any other user, root
+/// included. The advice does not add it to root's `safe.directory`, because git would run programs that its configuration
+/// names as root.
 fn other_owner(path: &Path) -> String {
     let shown = path.display();
     if !unlinked::exists(path) {
@@ -141,7 +143,7 @@ fn other_owner(path: &Path) -> String {
     format!("give it to a user of its own: chown -R <user>: {shown}{git}")
 }
 
-/// True if a directory must stay root's: a directory of the Filesystem Hierarchy Standard 3.0, or a path under its
+/// Returns true if a directory must stay root's: a directory of the Filesystem Hierarchy Standard 3.0, or one under its
 /// directories for programs, libraries, settings, devices and kernel state.
 fn is_of_system(path: &Path) -> bool {
     const WHOLE: [&str; 12] =
@@ -170,8 +172,8 @@ fn is_of_system(path: &Path) -> bool {
         || WHOLE.iter().any(|whole| path.starts_with(Path::new("/").join(whole)))
 }
 
-/// Refuses a directory of scratch workspaces behind a symbolic link, because closed places are known by the root's own
-/// paths.
+/// Refuses a directory of scratch workspaces behind a symbolic link, because the paths that are closed to runs are derived
+/// from the path of the root.
 fn require_own(workspaces: &Path) -> Result<(), Failure> {
     let link = [workspaces.parent(), Some(workspaces)].into_iter().flatten().find(|path| path.is_symlink());
     link.map_or(Ok(()), |link| {
@@ -215,16 +217,18 @@ pub(crate) fn workspace(
             let place = Environment::Workspaces(board.clone());
             require_own(workspaces).map_err(|e| LaunchError::refusal(STAGE, place.clone(), e))?;
             make_dir(workspaces, 0o711).map_err(|e| LaunchError::refusal(STAGE, place.clone(), e))?;
-            // The daemon makes a directory under one that only it can write to, then changes its owner.
+            // The daemon prepares the directory itself, as root: it makes the directory where only the daemon can write,
+            // then changes its owner.
             here(Job::PrepareScratch { base: workspaces.to_owned(), name, owner }, place)?
         }
         WorkspaceSpec::Directory(path) => {
             let place = Environment::Directory(path.clone());
-            let made = match ground_of(spec, path, cancel) {
-                // Made as its future owner, so that it can make nothing that this user could not.
-                Ok(ground) if ground.path != *path => {
+            let made = match existing_directory(spec, path, cancel) {
+                // The job process makes the directory as its future owner, so that a task cannot make a directory that this
+                // user could not.
+                Ok(existing) if existing.path != *path => {
                     let job = Job::MakeDirectory { path: path.clone() };
-                    job::work_unless(cancel, identity, system_reads(), vec![ground.path], job)
+                    job::work_unless(cancel, identity, system_reads(), vec![existing.path], job)
                 }
                 _ => {
                     let job = Job::PrepareDirectory { path: path.clone() };
@@ -251,7 +255,7 @@ pub(crate) fn workspace(
     };
     match outcome {
         Outcome::Prepared(prepared) => Ok(prepared),
-        Outcome::Ground(_)
+        Outcome::ExistingDirectory(_)
         | Outcome::Usable
         | Outcome::Removed(_)
         | Outcome::Measured(_)
@@ -288,7 +292,7 @@ pub(crate) fn worktree(spec: &WorkspaceSpec, task: &TaskId) -> Option<Worktree> 
     }
 }
 
-/// Converts a time on `CLOCK_BOOTTIME` to seconds of the real-time clock, the form in which workers get their deadline.
+/// Converts a time on `CLOCK_BOOTTIME`, in microseconds, to epoch seconds, the form in which workers get their deadline.
 pub(crate) fn wall_seconds(now: Timestamp, boottime_us: u64, moment_us: u64) -> i64 {
     let ahead = i64::try_from(moment_us.saturating_sub(boottime_us)).unwrap_or(i64::MAX);
     now.as_micros().saturating_add(ahead) / 1_000_000
@@ -301,11 +305,14 @@ mod tests {
     #[test]
     fn a_directory_of_the_system_is_never_given_away() {
         for system in ["/", "/etc", "/usr/share", "/var", "/home", "/tmp", "/etc/../usr", "/root"] {
-            let told = other_owner(Path::new(system));
-            assert!(!told.contains("chown") && told.contains("install -d"), "{system}: {told}");
+            let remedy_text = other_owner(Path::new(system));
+            assert!(
+                !remedy_text.contains("chown") && remedy_text.contains("install -d"),
+                "{system}: {remedy_text}"
+            );
         }
         let own = tempfile::tempdir().unwrap();
-        let told = other_owner(own.path());
-        assert!(told.contains(&format!("chown -R <user>: {}", own.path().display())), "{told}");
+        let remedy_text = other_owner(own.path());
+        assert!(remedy_text.contains(&format!("chown -R <user>: {}", own.path().display())), "{remedy_text}");
     }
 }

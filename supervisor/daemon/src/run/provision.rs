@@ -23,7 +23,7 @@ pub struct Provision {
 
 /// Resources given to a task.
 #[derive(Clone, Debug, Default)]
-pub struct Given {
+pub struct TaskResources {
     /// User that no other task has.
     pub own_uid: Option<u32>,
     /// Workspace. The path of a scratch directory follows from its task's name; any other workspace must be looked at
@@ -32,7 +32,7 @@ pub struct Given {
 }
 
 impl Provision {
-    pub async fn of(service: &Arc<Service>, board: &BoardHandle) -> Result<Self, Failure> {
+    pub async fn for_board(service: &Arc<Service>, board: &BoardHandle) -> Result<Self, Failure> {
         let workspaces = service.root().workspaces(board.name());
         if !nix::unistd::geteuid().is_root() {
             return Ok(Provision { uids: None, workspaces });
@@ -62,12 +62,12 @@ impl Provision {
         board: &mut Board<'_>,
         task: &TaskId,
         workspace: &str,
-    ) -> Result<Given, kernel::Error> {
+    ) -> Result<TaskResources, kernel::Error> {
         let own_uid = uids::own_uid(self.uids, board, task, workspace)?;
         let (Ok(WorkspaceSpec::Scratch), Ok(name)) = (workspace.parse(), Name::new(task.as_str())) else {
-            return Ok(Given { own_uid, place: None });
+            return Ok(TaskResources { own_uid, place: None });
         };
         let path = workspace::scratch::path(&self.workspaces, &name).display().to_string();
-        Ok(Given { own_uid, place: Some(Placement { path, branch: None, worker_uid: own_uid }) })
+        Ok(TaskResources { own_uid, place: Some(Placement { path, branch: None, worker_uid: own_uid }) })
     }
 }

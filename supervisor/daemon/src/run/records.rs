@@ -10,8 +10,8 @@ use shim::rundir::{RunDir, RunDirError, RunSpec};
 use shim::shortage::unless_short;
 
 use super::messages;
-use super::note::Note;
-use super::release::{Next, Trouble};
+use super::release::{EndDelay, Next};
+use super::run_state::RunState;
 use base::failure::with_causes;
 
 /// Records of a run that is over.
@@ -20,17 +20,17 @@ pub(super) struct Records {
     /// Spec; none if the run directory is gone or was copied from another root.
     pub(super) spec: Option<RunSpec>,
     /// Note of this daemon or an earlier one; none if the run did not get that far, or its directory is gone.
-    pub(super) note: Option<Note>,
+    pub(super) run_state: Option<RunState>,
     /// Receipts of messages to its agent.
     pub(super) news: Vec<MessageNews>,
-    /// True if the note exists, or existed, and cannot be read.
+    /// True if the state exists, or existed, and cannot be read.
     is_lost: bool,
 }
 
 impl Records {
     /// Reads the records, retrying during a shortage. If a person reclaims the task meanwhile, returns the readable
     /// part.
-    pub(super) async fn of(trouble: &mut Trouble<'_>, path: PathBuf) -> Self {
+    pub(super) async fn read_retrying(trouble: &mut EndDelay<'_>, path: PathBuf) -> Self {
         loop {
             let place = path.clone();
             let why = match tokio::task::spawn_blocking(move || Self::read(&place)).await {
@@ -40,8 +40,8 @@ impl Records {
             };
             let key = trouble.key().clone();
             tracing::warn!(task = %key, error = %why, "records_not_read");
-            let told = format!("{why}; `supervisor reclaim {}` ends the run without what it says", key.task);
-            if let Next::DoWithout(_) = trouble.wait(&told).await {
+            let text = format!("{why}; `supervisor reclaim {}` ends the run without what it says", key.task);
+            if let Next::DoWithout(_) = trouble.wait(&text).await {
                 tracing::error!(task = %key, error = %why, "records_lost");
                 let readable = tokio::task::spawn_blocking(move || Self::readable(&path)).await;
                 return readable.unwrap_or_else(|_| Records { is_lost: true, ..Records::default() });
@@ -51,17 +51,17 @@ impl Records {
 
     /// Reads the readable part. Blocks.
     fn readable(path: &Path) -> Self {
-        let note = Note::read(path);
+        let run_state = RunState::read(path);
         let dir = RunDir::open(path).ok();
         Records {
-            is_lost: note.is_err() || dir.is_none(),
-            note: note.ok().flatten(),
+            is_lost: run_state.is_err() || dir.is_none(),
+            run_state: run_state.ok().flatten(),
             spec: dir.as_ref().and_then(|dir| dir.spec().ok()),
             news: dir.as_ref().and_then(|dir| messages::last_news(dir).ok()).unwrap_or_default(),
         }
     }
 
-    /// Returns the branch of a run whose worktree cannot be sealed because its note is lost.
+    /// Returns the branch of a run whose worktree cannot be sealed because its state is lost.
     pub(super) fn unsealed(&self, run: &Run) -> Option<LostArtifact> {
         let path = run.branch_name.clone().filter(|_| self.is_lost)?;
         let reason = "the record of its worktree cannot be read, so the worktree is as its worker left it: git may run what is in it";
@@ -85,7 +85,7 @@ impl Records {
         };
         Ok(Records {
             spec: unless_short(dir.spec()).map_err(|e| short(&e))?,
-            note: Note::read(path).map_err(|e| short(&e))?,
+            run_state: RunState::read(path).map_err(|e| short(&e))?,
             news: messages::last_news(&dir).map_err(|e| short(&e))?,
             is_lost: false,
         })
@@ -93,7 +93,7 @@ impl Records {
 
     /// Returns the worker's user, if not the daemon's.
     pub(super) fn identity(&self) -> Option<Identity> {
-        self.note.as_ref().and_then(Note::identity)
+        self.run_state.as_ref().and_then(RunState::identity)
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_for_now_is_not_taken_for_what_is_not_there() {
         let place = tempfile::tempdir().unwrap();
-        let read = || Records::read(place.path()).map(|records| records.note.is_some());
+        let read = || Records::read(place.path()).map(|records| records.run_state.is_some());
         assert_eq!(read(), Ok(false));
         // Reading it fails with EIO, like a bad disk.
         for name in ["daemon.json", "spec.json", "messages"] {

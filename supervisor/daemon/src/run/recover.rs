@@ -10,17 +10,17 @@ use shim::rundir::{LockState, RunDir, RunDirError, StopReason, StopRequest, VERS
 
 use super::attempt::{Charge, Terms};
 use super::context::Context;
-use super::environment::{Known, Needs};
+use super::environment::{Needs, RosterAndConfig};
 use super::key::TaskKey;
 use super::live::LiveRun;
-use super::note::Note;
+use super::run_state::RunState;
 use super::run_task::adopt;
-use super::{remains, survivors};
+use super::{remaining_processes, survivors};
 use base::failure::Failure;
 use host::{ended, remove, watch};
-use net::proxy::Served;
+use net::proxy::ProxiedRun;
 use service::BoardHandle;
-use setup::roster::Share;
+use setup::roster::PoolClaim;
 
 /// A run of an earlier daemon that this one handles until its end.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct Recovered {
     /// Environments that it shares with others; none if its profile is not known.
     pub needs: Option<Needs>,
     /// Limited resources that it takes.
-    pub share: Share,
+    pub resources: PoolClaim,
 }
 
 /// Classifies every open run of a board, and returns them. Starts a task for each that follows it to its end; waits for
@@ -43,14 +43,14 @@ pub(crate) fn recover(context: &Arc<Context>, board: &Arc<BoardHandle>) -> Resul
     for run in &runs {
         let key = TaskKey { board: board.name().clone(), task: run.task_id.clone() };
         let task = board.readers().with(|view| view.task(&run.task_id))?;
-        let live = LiveRun::of(board.name(), run, task.as_ref());
-        let known = Known { roster: &context.service.roster(), config: &context.service.config() };
+        let live = LiveRun::from_run(board.name(), run, task.as_ref());
+        let known = RosterAndConfig { roster: &context.service.roster(), config: &context.service.config() };
         let needs = run
             .profile
             .as_ref()
-            .map(|profile| Needs::of(&key, profile, run.policy.as_deref(), &live.workspace, known));
+            .map(|profile| Needs::for_task(&key, profile, run.policy.as_deref(), &live.workspace, known));
         let named = task.as_ref().map(|task| task.pools.clone()).unwrap_or_default();
-        let share = share(context, board.name(), run, &named, known);
+        let resources = resources_of(context, board.name(), run, &named, known);
         let terms = Terms { needs: needs.clone(), charge: Charge::Environment };
         tracing::info!(task = %key, run = %run.id, "recovering");
         let ending = take_over(context, board.name(), run);
@@ -62,7 +62,7 @@ pub(crate) fn recover(context: &Arc<Context>, board: &Arc<BoardHandle>) -> Resul
             // Its worker cannot reach the board until the next daemon. The worker goes on, and its end is noticed.
             tracing::error!(task = %key, run = %run.id, %error, "door_not_made");
         }
-        recovered.push(Recovered { run: run.clone(), live, needs, share });
+        recovered.push(Recovered { run: run.clone(), live, needs, resources });
         context.tasks.spawn(adopt(Arc::clone(context), Arc::clone(board), key, run.clone(), terms, ending));
     }
     sweep(context, board, &runs);
@@ -70,17 +70,17 @@ pub(crate) fn recover(context: &Arc<Context>, board: &Arc<BoardHandle>) -> Resul
     Ok(recovered)
 }
 
-/// Returns the resources that a run took at its start; without a readable note, the resources that it would take now.
-fn share(
+/// Returns the resources that a run took at its start; without a readable state, the resources that it would take now.
+fn resources_of(
     context: &Context,
     board: &BoardName,
     run: &Run,
     named: &BTreeSet<Pool>,
-    Known { roster, config }: Known<'_>,
-) -> Share {
-    let note = Note::read(&context.host.root.run_dir(board, run.id)).ok().flatten();
-    let now = || run.profile.as_ref().map(|profile| roster.share(profile, config));
-    note.and_then(|note| note.share).unwrap_or_else(|| now().unwrap_or_default().with(named))
+    RosterAndConfig { roster, config }: RosterAndConfig<'_>,
+) -> PoolClaim {
+    let run_state = RunState::read(&context.host.root.run_dir(board, run.id)).ok().flatten();
+    let now = || run.profile.as_ref().map(|profile| roster.pool_claim(profile, config));
+    run_state.map_or_else(|| now().unwrap_or_default().with(named), |run_state| run_state.share)
 }
 
 /// Restores the limits of a live run. If the policy's limits cannot be enforced, returns a request to end the run,
@@ -99,11 +99,11 @@ fn reopen_proxy(context: &Context, board: &Arc<BoardHandle>, run: &Run, task: Op
     let Ok(dir) = RunDir::open(&context.host.root.run_dir(board.name(), run.id)) else { return };
     let Ok(spec) = dir.spec() else { return };
     let Some(keeper) = spec.surroundings.proxy else { return };
-    let served = Served {
+    let served = ProxiedRun {
         run: run.id,
         tenant: task.and_then(|task| task.tenant.clone()),
         policy: &spec.policy,
-        lane: Note::read(dir.path()).ok().flatten().and_then(|note| note.lane),
+        lane: RunState::read(dir.path()).ok().flatten().and_then(|run_state| run_state.lane),
         keeper,
         dir: dir.path(),
         stores: context.host.root.secret_stores(),
@@ -165,7 +165,7 @@ fn sweep_homes(context: &Arc<Context>, board: &BoardHandle, open: &[Run]) {
 pub(crate) fn groups_of(context: &Context, board: &BoardName, run: &Run) -> BTreeSet<PathBuf> {
     let mut groups = context.host.groups(board, run.id);
     if !context.host.root.run_dir(board, run.id).exists() {
-        let mark = remains::mark_of(run, None, &context.host.root_id);
+        let mark = remaining_processes::mark_of(run, None, &context.host.root_id);
         let found = mark.and_then(|mark| mark.find().map_err(|e| e.to_string()));
         match found {
             Ok(found) => groups.extend(survivors::groups(&found)),

@@ -10,7 +10,7 @@ use host::watch::Watched;
 use service::BoardHandle;
 
 /// A shortage of the host that delays the end of a run without processes.
-pub(crate) struct Trouble<'a> {
+pub(crate) struct EndDelay<'a> {
     context: &'a Context,
     board: &'a BoardHandle,
     key: &'a TaskKey,
@@ -27,10 +27,10 @@ pub(crate) enum Next {
     DoWithout(StopReason),
 }
 
-impl<'a> Trouble<'a> {
+impl<'a> EndDelay<'a> {
     /// Makes a record without any delay yet.
     pub(crate) fn new(context: &'a Context, board: &'a BoardHandle, key: &'a TaskKey, run: &'a Run) -> Self {
-        Trouble { context, board, key, run, shown_at: None }
+        EndDelay { context, board, key, run, shown_at: None }
     }
 
     /// Returns the run's key.

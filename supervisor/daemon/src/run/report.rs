@@ -1,4 +1,4 @@
-//! Reports of runs to the owner loop, and their queue.
+//! Reports of runs to the owner loop, and the queue of these reports.
 
 use std::time::Duration;
 
@@ -12,20 +12,22 @@ use super::key::TaskKey;
 use super::live::{LiveRun, Phase, ShimHandle};
 use base::failure::Failure;
 
-/// Capacity of the queue. A run makes a handful of reports in its life and waits while the queue is full. The owner
-/// loop never waits for a run, so the queue only evens out many simultaneous starts and ends.
+/// Capacity of the queue. A run makes few reports, and waits while the queue is full. The owner loop never waits for a run,
+/// so the queue has to hold no more than a burst of simultaneous starts and ends.
 const BOUND: usize = 256;
 
+/// Report of a run, or of the start of one.
 #[derive(Debug)]
 pub enum Report {
     /// The task is claimed and the run is on the board.
     Claimed(Box<LiveRun>),
-    /// Its worktree is being made.
+    /// The worktree of the run is being made; this many of its files are written.
     CheckingOut(CheckedOut),
+    /// The shim of the run was started.
     Launched(ShimHandle),
-    /// The worker's command has started, at this time if it is news. None if an earlier daemon knew.
+    /// The command of the worker has started, at this time; none if an earlier daemon has recorded the start.
     Started(Box<StartedRecord>, Option<Timestamp>),
-    /// Nothing of the run is left, and its end is on the board. None if there is no end to record.
+    /// No process of the run is left, and its end is on the board. None if there was no end to record.
     Ended(Option<Box<Ended>>),
     /// The task could not be claimed: another caller was first, or the board cannot be written.
     ClaimFailed(Failure),
@@ -33,20 +35,20 @@ pub enum Report {
     EnvironmentFailed(Environment, String),
     /// The start failed because the host lacks a resource for now; no other start would succeed either.
     Shortage(String),
-    /// The task cannot start now, and it is not announced when it can.
+    /// The task cannot start now, and no event will announce when it can.
     Deferred(String),
-    /// The shim could not be asked to end the run.
+    /// The request to end the run did not reach its shim.
     StopFailed,
     /// The end is delayed, for this reason.
     Delayed(Phase, String),
-    /// Nothing of the run is left, and its end is being recorded. From the reply on, the daemon counts the run as its
-    /// work until the end is recorded.
+    /// No process of the run is left, and its end is about to be recorded. From its reply on, the owner loop keeps the daemon
+    /// running until the end is recorded.
     Finishing(oneshot::Sender<()>),
-    /// SIGKILL does not end the run's processes, which the text names. The run may have ended since.
+    /// SIGKILL does not end the processes of the run that the text names. The run may have ended since.
     Unkillable(RunId, String),
 }
 
-/// A run that is over.
+/// End of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// Consequences for its task.
@@ -72,17 +74,17 @@ impl Reports {
 
     /// Reports to the owner loop. Waits while the queue is full.
     pub(crate) async fn tell(&self, key: &TaskKey, report: Report) {
-        // The loop ends only with the daemon; the next one reads the board.
+        // The send fails only after the end of the loop and its daemon. The next daemon reads the board.
         drop(self.0.send((key.clone(), report)).await);
     }
 
-    /// Reports progress to the owner loop, unless the queue is full: the next report is as good.
+    /// Reports progress to the owner loop. A report is dropped if the queue is full, because the next one replaces it.
     pub(crate) fn offer(&self, key: &TaskKey, report: Report) {
         drop(self.0.try_send((key.clone(), report)));
     }
 
-    /// Announces that the end of a run is about to be recorded, and waits for the owner loop's reply. Returns false if
-    /// the loop has ended: then the root's lock may be free, and the run belongs to the next daemon.
+    /// Announces that the end of a run is about to be recorded, and waits for the reply of the owner loop. Returns false if
+    /// the loop has ended: the lock of the root may then be free, and the next daemon records the end.
     pub(crate) async fn announce_end(&self, key: &TaskKey) -> bool {
         let (known, answer) = oneshot::channel();
         self.tell(key, Report::Finishing(known)).await;

@@ -16,17 +16,17 @@ const IN_NOTE: usize = 5;
 
 /// Worktree of an ended run.
 #[derive(Clone, Debug)]
-pub(super) struct Ground {
+pub(super) struct EndedWorktree {
     pub(super) worktree: Worktree,
     pub(super) span: Span,
     pub(super) is_taken: bool,
 }
 
-impl Ground {
-    /// Returns the ground of a run that began at a commit.
-    pub(super) fn of(worktree: Worktree, start: Option<&str>, sealed: SealedTree) -> Self {
+impl EndedWorktree {
+    /// Returns the worktree of a run that began at a commit.
+    pub(super) fn new(worktree: Worktree, start: Option<&str>, sealed: SealedTree) -> Self {
         let span = Span { start: start.map(str::to_owned), tip: sealed.tip };
-        Ground { worktree, span, is_taken: sealed.is_taken }
+        EndedWorktree { worktree, span, is_taken: sealed.is_taken }
     }
 }
 
@@ -44,19 +44,19 @@ pub(super) fn terms(task: &Task, run: &Run, at: Timestamp) -> CommitTerms {
 /// # Errors
 /// The host lacks a resource; the caller tries again.
 pub(super) fn settle(
-    ground: Ground,
+    ended: EndedWorktree,
     terms: Option<CommitTerms>,
     identity: Option<Identity>,
 ) -> Result<Uncommitted, String> {
     let hindered = |why: String| Uncommitted { hindrance: Some(why), ..Uncommitted::default() };
-    if !ground.is_taken {
+    if !ended.is_taken {
         return Ok(hindered("the worktree could not be taken over".to_owned()));
     }
     if identity.is_none() && nix::unistd::geteuid().is_root() {
         return Ok(hindered("no user is known who could read the tree".to_owned()));
     }
-    let write = vec![ground.worktree.repository.clone()];
-    let job = Job::CommitRest { worktree: ground.worktree, span: ground.span, terms };
+    let write = vec![ended.worktree.repository.clone()];
+    let job = Job::CommitRest { worktree: ended.worktree, span: ended.span, terms };
     match job::work(identity, job::system_reads(), write, job) {
         Ok(Outcome::Rest(found)) => Ok(found),
         Ok(_) => Ok(hindered("the job process answered another question".to_owned())),

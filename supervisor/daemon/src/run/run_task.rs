@@ -8,23 +8,23 @@ use tokio_util::sync::CancellationToken;
 
 use super::attempt::{Attempt, Terms};
 use super::claim::claim;
-use super::conclude::{conclude, fail_to_start};
 use super::context::{Context, RETRY};
+use super::end_run::{conclude, fail_to_start};
 use super::fault::LaunchError;
 use super::key::TaskKey;
 use super::launch::{self, Launch};
 use super::listen;
 use super::live::{LiveRun, ShimHandle};
 use super::messages::WatchedRun;
+use super::proof::Shim;
 use super::provision::Provision;
 use super::report::Report;
-use super::settle::Shim;
 use super::shim_watch::watch_to_end;
 use super::stage::Stage;
 use base::exit::Code;
 use base::failpoint;
 use host::watch::Watched;
-use net::proxy::Served;
+use net::proxy::ProxiedRun;
 use service::BoardHandle;
 use setup::roster::Roster;
 
@@ -36,25 +36,26 @@ pub(crate) async fn run_task(
     roster: Arc<Roster>,
     cancel: CancellationToken,
 ) {
-    let Attempt { candidate, share, terms } = attempt;
+    let Attempt { candidate, resources, terms } = attempt;
     let key = TaskKey { board: board.name().clone(), task: candidate.task.clone() };
     let asked_at = SystemClock.now();
-    let mut order = match claim(&context, &board, candidate, share, &roster, cancel).await {
+    let mut order = match claim(&context, &board, candidate, resources, &roster, cancel).await {
         Ok(order) => {
-            context.starts.is_new_trouble(None);
+            context.pending_starts.is_new_trouble(None);
             order
         }
         Err(failure) => {
-            if failure.code != Code::Conflict && context.starts.is_new_trouble(Some(&failure.message)) {
+            if failure.code != Code::Conflict && context.pending_starts.is_new_trouble(Some(&failure.message))
+            {
                 tracing::warn!(task = %key, error = %failure, "claim_failed");
             }
-            context.starts.end(&key);
+            context.pending_starts.end(&key);
             context.tell(&key, Report::ClaimFailed(failure)).await;
             return;
         }
     };
     failpoint::pass("after-claim");
-    let live = LiveRun::of(board.name(), &order.run, Some(&order.task));
+    let live = LiveRun::from_run(board.name(), &order.run, Some(&order.task));
     context.tell(&key, Report::Claimed(Box::new(live))).await;
     let run = order.run.clone();
     if run.purpose != Purpose::Check {
@@ -67,9 +68,9 @@ pub(crate) async fn run_task(
     context.tracer.claimed((board.id(), run.id), asked_at);
     let (tenant, ca) = (order.task.tenant.clone(), order.config.proxy.ca.clone());
     let (shared, place) = (Arc::clone(&context), (board.id(), run.id));
-    let (own, told_of) = (Arc::clone(&board), key.clone());
+    let (board_of_report, told_of) = (Arc::clone(&board), key.clone());
     let prepared = tokio::task::spawn_blocking(move || {
-        let own_gid = || Provision::own_gid(&shared.service, &own, &order.task.id);
+        let own_gid = || Provision::own_gid(&shared.service, &board_of_report, &order.task.id);
         let told = |files| shared.reports.offer(&told_of, Report::CheckingOut(files));
         let mut launch = launch::prepare(&shared.host, &order, &own_gid, &told)?;
         shared.tracer.prepared(place, SystemClock.now());
@@ -81,7 +82,7 @@ pub(crate) async fn run_task(
         // A panic is charged to the task: the same task would panic again, and others may not.
         Err(panic) => Err(LaunchError::task(Stage::Prepare, panic.to_string())),
     };
-    context.starts.end(&key);
+    context.pending_starts.end(&key);
     let (launch, mut child) = match launched {
         Ok(launched) => launched,
         Err(error) => {
@@ -93,7 +94,7 @@ pub(crate) async fn run_task(
     let keeper = context.host.root.keeper(board.name(), run.id);
     let stores = context.host.root.secret_stores();
     let (dir, lane) = (launch.dir.path(), launch.lane.clone());
-    let served = Served { run: run.id, tenant, policy: &launch.policy, lane, keeper, dir, stores, ca };
+    let served = ProxiedRun { run: run.id, tenant, policy: &launch.policy, lane, keeper, dir, stores, ca };
     if let Err(error) = context.host.ways.open(&board, served) {
         tracing::error!(task = %key, run = %run.id, %error, "proxy_not_served");
     }

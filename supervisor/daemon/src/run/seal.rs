@@ -42,13 +42,13 @@ pub(crate) fn seal(worktree: Worktree, identity: Option<Identity>) -> Result<Sea
             let more = (sealed.more > 0).then(|| {
                 lost(tree.display().to_string(), format!("{} more in it are renamed like these", sealed.more))
             });
-            let told = sealed
+            let reasons = sealed
                 .set_aside
                 .into_iter()
                 .map(|path| lost(path.display().to_string(), SET_ASIDE.to_owned()));
             let not_kept = sealed.not_kept.map(|why| lost(branch, why));
             Ok(SealedTree {
-                lost: told.chain(more).chain(not_kept).collect(),
+                lost: reasons.chain(more).chain(not_kept).collect(),
                 is_taken: true,
                 tip: sealed.tip,
             })

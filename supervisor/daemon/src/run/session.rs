@@ -16,7 +16,7 @@ use super::fault::LaunchError;
 use super::private::give;
 use super::session_copy::{Bounds, CopyError, Moved, copy};
 use super::stage::Stage;
-use crate::gc::{self, Fate, Sweep};
+use crate::gc::{self, CollectResult, Sweep};
 use base::paths::{Root, make_dir};
 
 /// Session that a run may continue.
@@ -39,16 +39,16 @@ pub(crate) enum Next {
 
 /// Session directory of a run.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct SessionDir {
     pub(super) dir: PathBuf,
     /// State of the directory before the run.
-    pub(super) standing: Standing,
+    pub(super) state: SessionDirState,
 }
 
 /// State of a session directory before a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
-    Kept,
+pub(super) enum SessionDirState {
+    Existing,
     Made,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct SessionOwner<'a> {
 pub(super) fn keep(
     SessionOwner { root, board, task, profile }: SessionOwner<'_>,
     identity: Option<Identity>,
-) -> Result<Kept, LaunchError> {
+) -> Result<SessionDir, LaunchError> {
     const STAGE: Stage = Stage::MakeHome;
     let name = name_of(profile)?;
     let refused = |e| LaunchError::refusal(STAGE, Environment::Root, e);
@@ -76,28 +76,30 @@ pub(super) fn keep(
     make_dir(&base, 0o711).map_err(refused)?;
     let dir = base.join(name.as_str());
     let owner = identity.map_or_else(|| nix::unistd::geteuid().as_raw(), |identity| identity.uid);
-    let standing = match std::fs::symlink_metadata(&dir) {
+    let state = match std::fs::symlink_metadata(&dir) {
         Ok(meta) if meta.is_dir() && meta.uid() == owner => {
             // A worker may have changed its mode. The path cannot be replaced meanwhile: only the daemon writes to its
             // parent.
             let closed = std::fs::Permissions::from_mode(0o700);
             std::fs::set_permissions(&dir, closed).map_err(|e| LaunchError::system(STAGE, &e))?;
-            Standing::Kept
+            SessionDirState::Existing
         }
         found => {
             if found.is_ok() {
                 // The task's user has changed, and may not read the old sessions.
                 gc::sessions_of_profile(&base, name.as_str(), Sweep::Remove).map_err(|fate| match fate {
-                    Fate::Foreign(why) | Fate::Stuck(why) => LaunchError::task(STAGE, why),
-                    Fate::Absent | Fate::Gone(_) => LaunchError::task(STAGE, "its sessions are in use"),
+                    CollectResult::Foreign(why) | CollectResult::Stuck(why) => LaunchError::task(STAGE, why),
+                    CollectResult::Absent | CollectResult::Gone(_) => {
+                        LaunchError::task(STAGE, "its sessions are in use")
+                    }
                 })?;
             }
             make_dir(&dir, 0o700).map_err(refused)?;
             give(&dir, identity).map_err(|e| LaunchError::system(STAGE, &e))?;
-            Standing::Made
+            SessionDirState::Made
         }
     };
-    Ok(Kept { dir, standing })
+    Ok(SessionDir { dir, state })
 }
 
 fn name_of(profile: &Profile) -> Result<Name, LaunchError> {
@@ -121,7 +123,7 @@ pub(super) fn fork(
     let (name, board) = (name_of(profile)?, root.sessions(board));
     let source = board.join(from.run.task_id.as_str()).join(name.as_str());
     let base = board.join(task.as_str());
-    let (dir, begun) = (base.join(name.as_str()), base.join(format!(".{name}.copy")));
+    let (dir, draft) = (base.join(name.as_str()), base.join(format!(".{name}.copy")));
     let is_there = |path: &Path| path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
     if is_there(&dir) || !is_there(&source) {
         return Ok(());
@@ -131,17 +133,17 @@ pub(super) fn fork(
     make_dir(&board, 0o711).map_err(refused)?;
     make_dir(&base, 0o711).map_err(refused)?;
     // Remains of a daemon that was killed; no worker has used them.
-    if begun.symlink_metadata().is_ok() {
-        std::fs::remove_dir_all(&begun).map_err(|e| system(&e))?;
+    if draft.symlink_metadata().is_ok() {
+        std::fs::remove_dir_all(&draft).map_err(|e| system(&e))?;
     }
     // Copied under another name, so that a run finds the whole copy or none.
-    make_dir(&begun, 0o700).map_err(refused)?;
+    make_dir(&draft, 0o700).map_err(refused)?;
     let before = from.run.workspace_path.as_deref().map(Path::new);
-    let moved = projects.zip(before).map(|(projects, before)| Moved::of(projects, before, workspace));
-    let left_out = match copy(&source, &begun, identity, moved.as_ref(), Bounds::FORK) {
+    let moved = projects.zip(before).map(|(projects, before)| Moved::between(projects, before, workspace));
+    let left_out = match copy(&source, &draft, identity, moved.as_ref(), Bounds::FORK) {
         Ok(left_out) => left_out,
         Err(error) => {
-            std::fs::remove_dir_all(&begun).ok();
+            std::fs::remove_dir_all(&draft).ok();
             let why = format!("the sessions of {} cannot be copied: {error}", from.run.task_id);
             return Err(match error {
                 // Another try cannot succeed, so a person must decide.
@@ -158,10 +160,10 @@ pub(super) fn fork(
         let (first, origin) = (left_out.first.unwrap_or_default(), &from.run.task_id);
         tracing::warn!(%task, %origin, entries = left_out.entries, first = %first.display(), "session_files_left_out");
     }
-    std::fs::rename(&begun, &dir).map_err(|e| system(&e))
+    std::fs::rename(&draft, &dir).map_err(|e| system(&e))
 }
 
-/// True if the name of a session can be an argument of a command and not be taken for an option.
+/// Returns true if the name of a session can be an argument of a command and not be taken for an option.
 pub(super) fn is_word(session: &str) -> bool {
     session.starts_with(|c: char| c.is_ascii_alphanumeric())
         && session.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte))

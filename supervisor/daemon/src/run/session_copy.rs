@@ -1,13 +1,13 @@
-//! Copies the sessions of a task for a fork. The copy has regular files and directories only, is limited in size, and
+//! Copies the sessions of a task for a fork. The copy has only regular files and directories, is limited in size, and
 //! stays closed until it is complete.
 //!
-//! A worker wrote the source. So it is opened beneath its directory, step by step, and never leads elsewhere: no link,
-//! no file of another user and no special file is copied. Unreadable files are left out and counted, because one of
-//! them should not prevent a fork. Holes stay holes, and only written bytes count.
+//! The source was written by a worker and is hostile. Each directory is opened beneath the one before, so that no path
+//! leads out of the source. Links, special files and files of other users are not copied. Unreadable files are left out
+//! and counted, because a single one should not prevent a fork. Holes stay holes, and only written bytes count.
 //!
 //! The two tasks share no file: a hard link or a common directory would let two workers write to one session. A copy
-//! that is too large blocks the fork at once and is no shortage of the host, which a tenant could otherwise cause for
-//! all.
+//! that is too large blocks the fork at once. It does not count as a shortage of the host, because a tenant could
+//! otherwise stop the starts of all.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -24,9 +24,9 @@ use rustix::fs::{
 use rustix::io::Errno;
 use shim::shortage::{is_shortage, unless_short};
 
-/// Deepest level of a copy; deeper directories are left out.
+/// Limit on the depth of directories in a copy. Deeper directories are left out.
 const DEPTH: usize = 32;
-/// Number of bytes written between two checks of the free disk space.
+/// Largest number of bytes that are written between two checks of the free disk space.
 const PIECE: u64 = 8 << 20;
 
 /// Limits of a copy.
@@ -34,9 +34,9 @@ const PIECE: u64 = 8 << 20;
 pub(super) struct Bounds {
     /// Limit on files and directories.
     entries: usize,
-    /// Most bytes in all.
+    /// Limit on the written bytes.
     bytes: u64,
-    /// Returns the free bytes at the target.
+    /// Function that returns the free bytes of the target's file system.
     free: fn(BorrowedFd<'_>) -> io::Result<u64>,
 }
 
@@ -49,14 +49,14 @@ impl Bounds {
 pub(super) struct LeftOut {
     /// Number of files and directories that could not be read or were too deep.
     pub(super) entries: usize,
-    /// First of these entries.
+    /// First entry that is missing.
     pub(super) first: Option<PathBuf>,
 }
 
 /// Failure of a whole copy.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CopyError {
-    /// Permanent: another try fails too.
+    /// The source exceeds a limit. Another try would fail as well.
     #[error("{0}")]
     Refused(&'static str),
     /// The worker has closed its directory.
@@ -73,7 +73,7 @@ impl From<Errno> for CopyError {
     }
 }
 
-/// Directory with another name in the copy: the sessions of a workspace.
+/// Directory that has another name in the copy, because its name is made from the path of the workspace.
 #[derive(Clone, Debug)]
 pub(super) struct Moved {
     /// Directory with one entry per workspace.
@@ -83,9 +83,9 @@ pub(super) struct Moved {
 }
 
 impl Moved {
-    /// Makes the names of both workspaces' directories: the path, with `-` for every byte that is not an ASCII letter
-    /// or digit.
-    pub(super) fn of(projects: &Path, from: &Path, to: &Path) -> Self {
+    /// Returns the names of the directories for the workspaces `from` and `to`. A name is the path of the workspace,
+    /// with `-` in place of every byte that is not an ASCII letter or digit.
+    pub(super) fn between(projects: &Path, from: &Path, to: &Path) -> Self {
         let name = |path: &Path| {
             let byte = |byte: &u8| if byte.is_ascii_alphanumeric() { *byte } else { b'-' };
             OsString::from_vec(path.as_os_str().as_bytes().iter().map(byte).collect())
@@ -94,7 +94,7 @@ impl Moved {
     }
 }
 
-/// Copies one directory into another, which exists and is empty.
+/// Copies one directory into another, which exists and is empty. The copy belongs to `identity`, if given.
 pub(super) fn copy(
     from: &Path,
     to: &Path,
@@ -108,7 +108,7 @@ pub(super) fn copy(
     })?;
     let target = open(to)?;
     let owner = fstat(&source)?.st_uid;
-    // Half of the free space stays free, because the boards are on this disk, too.
+    // Half of the free space stays free, because the boards are on the same disk.
     let reserve = (bounds.free)(target.as_fd())? / 2;
     let left_out = LeftOut::default();
     let mut copy = Copy { owner, identity, moved, bounds, reserve, entries: 0, bytes: 0, left_out };
@@ -120,10 +120,10 @@ pub(super) fn copy(
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Returns the bytes that an ordinary user can still write.
+/// Returns the number of bytes that a user other than root can still write (`f_bavail`, statvfs(3)).
 fn free(dir: BorrowedFd<'_>) -> io::Result<u64> {
-    let found = fstatvfs(dir)?;
-    Ok(found.f_bavail.saturating_mul(found.f_frsize))
+    let filesystem = fstatvfs(dir)?;
+    Ok(filesystem.f_bavail.saturating_mul(filesystem.f_frsize))
 }
 
 struct Copy<'a> {
@@ -132,7 +132,7 @@ struct Copy<'a> {
     identity: Option<Identity>,
     moved: Option<&'a Moved>,
     bounds: Bounds,
-    /// Number of bytes that stay free on the disk.
+    /// Number of bytes that have to stay free on the disk.
     reserve: u64,
     entries: usize,
     bytes: u64,
@@ -159,8 +159,8 @@ impl Copy<'_> {
                 return Err(CopyError::Refused("they have more than 20000 files"));
             }
             let path = at.join(name);
-            let found = statat(source, name, AtFlags::SYMLINK_NOFOLLOW);
-            let Some(meta) = self.read(found, &path)? else { continue };
+            let stat = statat(source, name, AtFlags::SYMLINK_NOFOLLOW);
+            let Some(meta) = self.read(stat, &path)? else { continue };
             let Some(named) = self.name_of(at, name) else {
                 self.leave_out(&path);
                 continue;
@@ -177,7 +177,7 @@ impl Copy<'_> {
                     self.give(made.as_fd())?;
                 }
                 FileType::RegularFile => self.file(source.as_fd(), target, name, &named, &path)?,
-                // Links, sockets and pipes hold no session.
+                // Links, sockets and pipes contain no session. They are skipped, and not counted as missing.
                 FileType::Symlink
                 | FileType::Fifo
                 | FileType::Socket
@@ -197,7 +197,8 @@ impl Copy<'_> {
         named: &OsStr,
         path: &Path,
     ) -> Result<(), CopyError> {
-        // The file may have been replaced since: `NONBLOCK` keeps the open of a pipe from blocking.
+        // The worker may replace the file at any time. `NONBLOCK` keeps the opening of a FIFO from blocking, and type
+        // and owner are checked on the open file.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = openat(source, name, flags, Mode::empty());
         let Some(file) = self.read(opened, path)?.map(File::from) else { return Ok(()) };
@@ -207,12 +208,12 @@ impl Copy<'_> {
         }
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let made = File::from(openat(target, named, flags, Mode::RUSR | Mode::WUSR)?);
-        // Growth after this point is not copied.
+        // Data that is appended after this point is not copied.
         self.contents(&file, &made, u64::try_from(meta.st_size).unwrap_or_default())?;
         Ok(self.give(made.as_fd())?)
     }
 
-    /// Copies the data of a file, and leaves its holes.
+    /// Copies the data of a file up to a length. Its holes are not written.
     fn contents(&mut self, mut source: &File, mut target: &File, length: u64) -> Result<(), CopyError> {
         let mut at = 0;
         while at < length {
@@ -234,7 +235,8 @@ impl Copy<'_> {
         Ok(target.set_len(length)?)
     }
 
-    /// Counts bytes about to be written.
+    /// Counts bytes that are about to be written. Refuses them beyond the limit, or if they would use the reserve of
+    /// free space.
     fn admit(&mut self, piece: u64, target: BorrowedFd<'_>) -> Result<(), CopyError> {
         self.bytes += piece;
         if self.bytes > self.bounds.bytes {
@@ -246,7 +248,8 @@ impl Copy<'_> {
         Ok(())
     }
 
-    /// Returns a result of reading the source; none if it failed, which is counted.
+    /// Returns the value that was read from the source. If the read failed, counts the path as missing and returns
+    /// none; a shortage of the host is an error.
     fn read<T>(&mut self, found: rustix::io::Result<T>, path: &Path) -> io::Result<Option<T>> {
         let found = unless_short(found.map_err(io::Error::from))?;
         if found.is_none() {
@@ -260,7 +263,7 @@ impl Copy<'_> {
         self.left_out.first.get_or_insert_with(|| path.to_owned());
     }
 
-    /// Returns the name of an entry in the copy; none if the renamed directory takes that name.
+    /// Returns the name of an entry in the copy. Returns none if the renamed directory has that name.
     fn name_of(&self, at: &Path, name: &OsStr) -> Option<OsString> {
         match self.moved.filter(|moved| moved.projects == at && moved.from != moved.to) {
             Some(moved) if moved.from == name => Some(moved.to.clone()),
@@ -277,12 +280,13 @@ impl Copy<'_> {
     }
 }
 
-/// Returns the next range of data in a file, from an offset on; none if only a hole is left.
+/// Returns the next range of data in a file from an offset on (`SEEK_DATA`, lseek(2)). Returns none if only a hole is
+/// left.
 fn data(file: &File, at: u64, length: u64) -> io::Result<Option<(u64, u64)>> {
     let begin = match seek(file, Seek::Data(at)) {
         Ok(begin) if begin < length => begin,
         Ok(_) | Err(Errno::NXIO) => return Ok(None),
-        // The file system has no holes.
+        // The file system does not report holes.
         Err(Errno::INVAL) => return Ok(Some((at, length))),
         Err(error) => return Err(error.into()),
     };
@@ -319,7 +323,7 @@ mod tests {
         symlink(place.path().join("secret"), from.join("file")).unwrap();
         symlink(place.path(), from.join("dir")).unwrap();
         nix::unistd::mkfifo(&from.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
-        let moved = Moved::of(Path::new("projects"), Path::new("/srv/a.b"), Path::new("/srv/c d"));
+        let moved = Moved::between(Path::new("projects"), Path::new("/srv/a.b"), Path::new("/srv/c d"));
         let left_out = copy(&from, &to, None, Some(&moved), Bounds::FORK).unwrap();
         assert_eq!(left_out, LeftOut::default());
         assert_eq!(fs::read_to_string(to.join("projects/-srv-c-d/s.jsonl")).unwrap(), "said");
@@ -368,7 +372,8 @@ mod tests {
                 fs::create_dir_all(from.join("projects").join(name)).unwrap();
                 fs::write(from.join("projects").join(name).join("s.jsonl"), name).unwrap();
             }
-            let moved = Moved::of(Path::new("projects"), Path::new("/a"), &Path::new("/").join(&first[1..]));
+            let moved =
+                Moved::between(Path::new("projects"), Path::new("/a"), &Path::new("/").join(&first[1..]));
             let left_out = copy(&from, &to, None, Some(&moved), Bounds::FORK).unwrap();
             assert_eq!(left_out.first, Some(Path::new("projects").join(first)));
             assert_eq!(fs::read_to_string(to.join("projects").join(first).join("s.jsonl")).unwrap(), "-a");

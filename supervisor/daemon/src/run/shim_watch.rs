@@ -118,8 +118,8 @@ pub(crate) async fn tell_started(
             failpoint::pass("after-started");
             let is_of_this_boot =
                 || dir.pid().is_ok_and(|pid| pid.is_some_and(|pid| pid.boot_id == context.host.boot_id));
-            let begun = (is_first && is_of_this_boot()).then(|| begun_at(&record, &SystemClock));
-            context.tell(key, Report::Started(Box::new(record), begun)).await;
+            let started_at = (is_first && is_of_this_boot()).then(|| begun_at(&record, &SystemClock));
+            context.tell(key, Report::Started(Box::new(record), started_at)).await;
         }
         Err(error) if error.code == Code::Conflict => {}
         Err(error) => tracing::warn!(task = %key, %error, "start_not_recorded"),

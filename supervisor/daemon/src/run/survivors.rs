@@ -1,9 +1,9 @@
-//! Finds processes of a run without its shim: by the mark of its claim in their environment, and by the session of its
-//! worker.
+//! Finds processes of a run without the help of its shim: by the nonce of its claim in their environment (the mark), by
+//! the session of its worker, and by its user where no other run has that user.
 //!
-//! A process with the mark belongs to the run. A process in the session of an ended worker may belong to others, and a
-//! process that has shed both is not found at all. So an empty list is no proof, and only processes with the mark are
-//! ever ended.
+//! A process with the mark belongs to the run. A process that has only the session or the user may belong to others,
+//! because both numbers are reused. A process that has shed the mark, the session and the user is not found. So an empty
+//! list does not prove that the run is over, and only processes with the mark are ever killed.
 //!
 //! See decision 0039.
 
@@ -27,17 +27,18 @@ pub(super) const ROOT_ID: &str = "SUPERVISOR_ROOT_ID";
 pub(super) struct Mark {
     /// Nonce of the claim, in the environment of the worker and of all that it starts.
     pub(super) nonce: Option<String>,
-    /// Identity of the root, in the same environment. A copy of the root has the same nonces, and other processes.
+    /// Identity of the root, in the same environment. A copy of a root has the same nonces, but its runs have other
+    /// processes.
     pub(super) root: String,
     /// Pid of the worker, which is also its session's id.
     pub(super) session: Option<i32>,
-    /// User that no other run of this host has.
+    /// User that this run alone has; none if its user has other runs too.
     pub(super) uid: Option<u32>,
-    /// User of the run, which others may have; none if unknown.
+    /// User of the run, which other runs may share; none if unknown.
     pub(super) user: Option<u32>,
 }
 
-/// A process.
+/// Process that surely or perhaps belongs to the run. Pid and start time identify it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Survivor {
     pub(super) pid: i32,
@@ -51,25 +52,29 @@ pub(super) struct Survivor {
 enum Belongs {
     /// Certain: it carries the mark.
     Surely,
-    /// Possible: it shares a session or a user with the run, or carries its mark for another root, of which one is a
-    /// copy. Or its environment exceeds the part that is read, and its user may be the run's.
+    /// Possible, for one of three reasons: the process has the session or the sole user of the run; it has the mark
+    /// with the identity of another root, and one of the two roots is a copy of the other; or its environment is longer
+    /// than the part that is read, and its real user can be the run's.
     Perhaps,
 }
 
 impl Mark {
-    /// Finds the live processes, as far as this user may look.
+    /// Finds the live processes, zombies excluded. Processes that are hidden from this user are skipped.
+    ///
+    /// # Errors
+    /// The host lacks resources at present, so that a process of the run could be missed.
     pub(super) fn find(&self) -> io::Result<Vec<Survivor>> {
-        let own = std::process::id().cast_signed();
+        let own_pid = std::process::id().cast_signed();
         let all = procfs::process::all_processes().map_err(io::Error::other)?;
-        let mut found = Vec::new();
+        let mut survivors = Vec::new();
         for process in all {
-            // An unreadable process may belong to the run, so the search fails rather than miss it.
+            // For lack of resources, a process of the run may be unreadable: then the search fails rather than miss it.
             let Some(process) = of_process(process)? else { continue };
-            if process.pid() != own {
-                found.extend(self.look(&process)?);
+            if process.pid() != own_pid {
+                survivors.extend(self.look(&process)?);
             }
         }
-        Ok(found)
+        Ok(survivors)
     }
 
     fn look(&self, process: &Process) -> io::Result<Option<Survivor>> {
@@ -83,7 +88,8 @@ impl Mark {
         Ok(belongs.map(|belongs| Survivor { pid, start_ticks: stat.starttime, name: stat.comm, belongs }))
     }
 
-    /// Returns true if a process shares the session or the user of the run.
+    /// Returns true if a process has the session of the run, or the user that this run alone has. Each of its four uids
+    /// counts.
     fn is_alike(&self, pid: i32, session: i32) -> io::Result<bool> {
         if self.session == Some(session) {
             return Ok(true);
@@ -92,17 +98,13 @@ impl Mark {
         Ok(users(pid)?.is_some_and(|own| own.contains(&uid)))
     }
 
-    /// Returns the nonce, if it is a random UUID as each claim makes one. A board that was restored or imported may have
-    /// any other text there, and a short one is part of the environment of every process of the host.
+    /// Returns the nonce if it is a random UUID (version 4), as every claim makes it. A restored or imported board may
+    /// have another text in its column, and a short text occurs in the environment of every process of the host.
     fn nonce(&self) -> Option<&str> {
-        let is_of_claim = |nonce: &&str| {
-            uuid::Uuid::try_parse(nonce)
-                .is_ok_and(|id| id.get_version_num() == 4 && id.hyphenated().to_string() == **nonce)
-        };
-        self.nonce.as_deref().filter(is_of_claim)
+        self.nonce.as_deref().filter(|nonce| kernel::is_nonce(nonce))
     }
 
-    /// Returns the relation of a process by the mark that it carries; none without a mark.
+    /// Returns the relation of a process to the run by its environment; none if nothing there points to the run.
     fn on(&self, pid: i32) -> io::Result<Option<Belongs>> {
         let Some(nonce) = self.nonce() else { return Ok(None) };
         let path = format!("/proc/{pid}/environ");
@@ -111,7 +113,7 @@ impl Mark {
         let is_marked = environment.windows(nonce.len()).any(|window| window == nonce.as_bytes());
         let mut words = environment.split(|byte| *byte == 0);
         let root = words.find_map(|word| word.strip_prefix(ROOT_ID.as_bytes())?.strip_prefix(b"="));
-        // An earlier release set no such variable.
+        // A process of the run may have removed the variable.
         let is_ours = root.is_none_or(|root| root == self.root.as_bytes());
         Ok(match (is_marked, is_ours) {
             (true, true) => Some(Belongs::Surely),
@@ -130,12 +132,14 @@ impl Mark {
         Ok(users(pid)?.is_some_and(|[real, ..]| self.user.is_none_or(|user| user == real)))
     }
 
-    /// Kills the processes with the mark. Returns all that were found before.
+    /// Sends SIGKILL to the processes that surely belong to the run. Returns all processes that were found before, the
+    /// possible ones included.
     pub(super) fn kill(&self) -> io::Result<Vec<Survivor>> {
         let found = self.find()?;
         for survivor in found.iter().filter(|survivor| survivor.belongs == Belongs::Surely) {
             let Some(handle) = watch::open(survivor.pid)? else { continue };
-            // The pid may have been reused before the handle was opened, so it is compared again through the handle.
+            // The pid may have been reused between the search and the opening of the handle. If a second look finds the
+            // same start time, the process has had the pid all the time, and the handle refers to it.
             let again = of_process(Process::new(survivor.pid))?;
             let again = again.map(|process| self.look(&process)).transpose()?.flatten();
             if again.as_ref() == Some(survivor) {
@@ -146,24 +150,24 @@ impl Mark {
     }
 }
 
-/// True if one of them surely belongs to the run.
+/// Returns true if at least one process surely belongs to the run.
 pub(super) fn are_surely(survivors: &[Survivor]) -> bool {
     !sure(survivors).is_empty()
 }
 
 /// Returns the pids of the processes that surely belong to the run.
 pub(super) fn sure(survivors: &[Survivor]) -> Vec<i32> {
-    let own = survivors.iter().filter(|survivor| survivor.belongs == Belongs::Surely);
-    own.map(|survivor| survivor.pid).collect()
+    let certain = survivors.iter().filter(|survivor| survivor.belongs == Belongs::Surely);
+    certain.map(|survivor| survivor.pid).collect()
 }
 
-/// Returns the run cgroups of the processes that surely belong to the run.
+/// Returns the cgroups of runs in which the processes that surely belong to the run are.
 pub(super) fn groups(survivors: &[Survivor]) -> BTreeSet<PathBuf> {
-    let own = survivors.iter().filter(|survivor| survivor.belongs == Belongs::Surely);
-    own.filter_map(|survivor| cgroup::run_of(survivor.pid)).collect()
+    let certain = survivors.iter().filter(|survivor| survivor.belongs == Belongs::Surely);
+    certain.filter_map(|survivor| cgroup::run_of(survivor.pid)).collect()
 }
 
-/// Names the processes for a person: pid, name, and whether they belong to the run.
+/// Returns a list of the processes for a person, such as `17 (make), 18 (sh, perhaps another's)`.
 pub(super) fn named(survivors: &[Survivor]) -> String {
     let name = |survivor: &Survivor| match survivor.belongs {
         Belongs::Surely => format!("{} ({})", survivor.pid, survivor.name),

@@ -32,8 +32,8 @@ pub(super) async fn note(board: &BoardHandle, key: &TaskKey, run: RunId, process
         |left: &Straggler| kernel::Straggler { pid: left.pid, name: left.name.clone(), state: left.state };
     let processes: Vec<kernel::Straggler> =
         processes.iter().take(UnkillableRecord::NAMED).map(told).collect();
-    let left = processes.clone();
-    match board.write(move |board| board.note_unkillable(run, &left)).await {
+    let stragglers = processes.clone();
+    match board.write(move |board| board.note_unkillable(run, &stragglers)).await {
         Ok(true) => tracing::error!(task = %key, %run, ?processes, "unkillable"),
         Ok(false) => {}
         Err(error) => tracing::warn!(task = %key, %run, %error, ?processes, "unkillable_not_noted"),
@@ -50,21 +50,21 @@ pub(super) struct Leftover {
 }
 
 impl Leftover {
-    /// Makes the state before the first look.
-    pub(super) fn of(board: &BoardHandle, run: RunId) -> Self {
+    /// Makes the state before the first check.
+    pub(super) fn before_checks(board: &BoardHandle, run: RunId) -> Self {
         let is_unkillable = board.readers().with(|view| view.is_unkillable(run)).unwrap_or(false);
         Leftover { stuck: Stuck::default(), is_unkillable, noted: Vec::new() }
     }
 
-    /// Adds the result of a look: processes that SIGKILL was sent to. Returns the report of the delay.
-    pub(super) async fn looked(
+    /// Adds the result of a check: processes that SIGKILL was sent to. Returns the report of the delay.
+    pub(super) async fn checked(
         &mut self,
         board: &BoardHandle,
         key: &TaskKey,
         run: RunId,
         left: Vec<Straggler>,
     ) -> Report {
-        self.is_unkillable |= self.stuck.looked(boottime_us(), left.iter().map(|one| one.pid).collect());
+        self.is_unkillable |= self.stuck.check(boottime_us(), left.iter().map(|one| one.pid).collect());
         if !self.is_unkillable {
             let count = Counted(left.len() as u64, "process");
             return Report::Delayed(

@@ -34,18 +34,18 @@ pub(crate) async fn end_all(context: &Arc<Context>, reason: StopReason) -> Vec<P
             ends.spawn(async move { (end(&context, board, path.clone(), reason, grace).await, path) });
         }
     }
-    let mut left = Vec::new();
+    let mut unended = Vec::new();
     while let Some(ended) = ends.join_next().await {
         match ended {
             Ok((Ok(()), path)) => tracing::info!(path = %path.display(), "unserved_run_ended"),
             Ok((Err(why), path)) => {
                 tracing::error!(path = %path.display(), why, "unserved_run_not_ended");
-                left.push(path);
+                unended.push(path);
             }
             Err(panic) => tracing::error!(error = %panic, "unserved_run_not_ended"),
         }
     }
-    left
+    unended
 }
 
 async fn end(

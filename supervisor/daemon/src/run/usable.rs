@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use policies::Identity;
 use tokio_util::sync::CancellationToken;
-use workspace::directory::Ground;
+use workspace::directory::ExistingDirectory;
 use workspace::{Job, WorkspaceSpec};
 
 use super::closed;
-use super::place::{ground_of, remedy};
+use super::place::{existing_directory, remedy};
 use base::exit::Code;
 use base::failure::Failure;
 use base::paths::Root;
 use host::job::{self, Cause, JobFailure};
 use host::unlinked;
-use host::worker_user::{Standing, job_user};
+use host::worker_user::{FileOwner, job_user};
 use service::Service;
 use setup::config::WorkerConfig;
 
@@ -73,7 +73,7 @@ fn look(
     let refused =
         |code, failure: JobFailure| Failure { hint: failure.hint, ..Failure::new(code, failure.message) };
     // A job process looks first, because the file system may not respond.
-    let ground = match ground_of(spec, path, &CancellationToken::new()) {
+    let existing = match existing_directory(spec, path, &CancellationToken::new()) {
         Err(failure) if failure.cause == Cause::NoAnswer || failure.cause.is_lack() => {
             return Err(refused(Code::TryAgain, failure));
         }
@@ -81,7 +81,7 @@ fn look(
     };
     // The file system has responded, so this look and the following ones are short.
     closed::check(root, config, spec)?;
-    let ground = ground.map_err(|failure| match spec {
+    let existing = existing.map_err(|failure| match spec {
         // A directory made there would be no repository.
         WorkspaceSpec::Worktree { .. } if !unlinked::exists(path) => {
             Failure::new(Code::NotFound, format!("there is no git repository at {}", path.display()))
@@ -89,8 +89,8 @@ fn look(
         }
         _ => refused(if unlinked::exists(path) { Code::Usage } else { Code::NotFound }, failure),
     })?;
-    let owner = ground.owner;
-    let presence = if ground.path == path { Presence::There } else { Presence::ToBeMade };
+    let owner = existing.owner;
+    let presence = if existing.path == path { Presence::There } else { Presence::ToBeMade };
     if matches!(spec, WorkspaceSpec::Worktree { .. })
         && !unlinked::exists(&path.join(".git"))
         && !unlinked::exists(&path.join("HEAD"))
@@ -102,16 +102,16 @@ fn look(
         .hint(format!("run `git init {0}` and commit something, or use dir:{0}", path.display())));
     }
     if !nix::unistd::geteuid().is_root() {
-        may_make(presence, path, &ground)?;
+        may_make(presence, path, &existing)?;
         return require_usable(spec, None).map(|()| presence);
     }
-    if let Err(unfit) = Standing::of(owner.uid) {
+    if let Err(unfit) = FileOwner::look_up(owner.uid) {
         let (code, lacks) = match presence {
             _ if unfit.is_momentary() => (Code::TryAgain, String::new()),
             Presence::There => (Code::NotPermitted, String::new()),
             Presence::ToBeMade => (Code::NotFound, format!("{} does not exist: ", path.display())),
         };
-        let place = ground.path.display();
+        let place = existing.path.display();
         return Err(
             Failure::new(code, format!("{lacks}the {what} {place} {unfit}")).hint(remedy(&unfit, path))
         );
@@ -124,7 +124,7 @@ fn look(
             Code::NotPermitted,
             format!(
                 "the {what} {} belongs to uid {}, and its worker would act as that user",
-                ground.path.display(),
+                existing.path.display(),
                 owner.uid
             ),
         )
@@ -146,13 +146,13 @@ fn require_usable(spec: &WorkspaceSpec, owner: Option<Identity>) -> Result<(), F
 }
 
 /// Refuses a missing directory that this user, who also runs the workers, may not make.
-fn may_make(presence: Presence, path: &Path, ground: &Ground) -> Result<(), Failure> {
+fn may_make(presence: Presence, path: &Path, existing: &ExistingDirectory) -> Result<(), Failure> {
     use rustix::fs::Access;
-    let may = rustix::fs::access(&ground.path, Access::WRITE_OK | Access::EXEC_OK);
+    let may = rustix::fs::access(&existing.path, Access::WRITE_OK | Access::EXEC_OK);
     if presence == Presence::There || may.is_ok() {
         return Ok(());
     }
-    let (missing, above) = (path.display(), ground.path.display());
+    let (missing, above) = (path.display(), existing.path.display());
     Err(Failure::new(
         Code::NotFound,
         format!("{missing} does not exist, and this user cannot create it in {above}"),

@@ -1,4 +1,4 @@
-//! Real board of a simulation, in a file in memory. Its disk fills, and its writer dies.
+//! Real board of a simulation, in a file in memory. Full disks and deaths of the writer can be injected.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use kernel::{
 };
 use tempfile::TempDir;
 
-/// Directory of files in memory, on a host that has it.
+/// Directory of a file system in memory; the temporary directory replaces it on a host without it.
 const MEMORY: &str = "/dev/shm";
 
-/// Point of the next write at which the daemon dies.
+/// Point in a write at which the daemon dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Death {
     /// Before the commit: the write is lost.
@@ -24,16 +24,18 @@ pub(super) enum Death {
 
 /// Injected faults and observations of the board.
 #[derive(Debug, Default)]
-struct Trouble {
-    /// Point at which the disk is full: 0 none, 1 each job, 2 the commit, 3 the beginning.
+struct InjectedFaults {
+    /// Point of a write at which the disk is full: 0 for none, 1 for each job, 2 for the commit, 3 for the begin of the
+    /// transaction.
     full: AtomicU8,
+    /// True if the next commit fails, because the daemon dies before it.
     dies: AtomicBool,
     /// True if there was a commit since the last query.
     changed: AtomicBool,
     last_event: AtomicI64,
 }
 
-impl Trouble {
+impl InjectedFaults {
     fn at(&self, point: &'static str) -> Option<StorageKind> {
         let full = match self.full.load(Ordering::Relaxed) {
             1 => point == "job",
@@ -55,7 +57,7 @@ pub(super) struct Bench {
     number: u32,
     pub(super) clock: Arc<ManualClock>,
     entropy: Arc<SeededEntropy>,
-    trouble: Arc<Trouble>,
+    faults: Arc<InjectedFaults>,
     open: Option<(Writer, Readers)>,
     death: Option<Death>,
     /// True if the daemon that wrote has died.
@@ -80,7 +82,7 @@ impl Bench {
             number: 0,
             clock: Arc::new(ManualClock::default()),
             entropy: Arc::new(SeededEntropy::new(seed)),
-            trouble: Arc::default(),
+            faults: Arc::default(),
             open: None,
             death: None,
             is_dead: false,
@@ -103,7 +105,7 @@ impl Bench {
     }
 
     fn open(&mut self) {
-        let (trouble, committed) = (Arc::clone(&self.trouble), Arc::clone(&self.trouble));
+        let (faults, committed) = (Arc::clone(&self.faults), Arc::clone(&self.faults));
         let options = WriterOptions {
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
@@ -111,7 +113,7 @@ impl Bench {
                 committed.changed.store(true, Ordering::Relaxed);
                 committed.last_event.store(news.last_event.get(), Ordering::Relaxed);
             }),
-            fail_point: FailPoints::failing(move |point| trouble.at(point)),
+            fail_point: FailPoints::failing(move |point| faults.at(point)),
             ..WriterOptions::default()
         };
         let writer = Writer::open(&self.path(), options).unwrap();
@@ -119,7 +121,7 @@ impl Bench {
         self.open = Some((writer, readers));
     }
 
-    /// Drops the open board without closing it in order, and opens the committed state.
+    /// Replaces the board by a copy of its committed state, as a killed daemon leaves it, and opens the copy.
     pub(super) fn crash(&mut self) {
         let from = self.number;
         self.copy(from, from + 1);
@@ -127,7 +129,7 @@ impl Bench {
         self.copy_for_later();
     }
 
-    /// Opens the state of an earlier crash instead, which no file system does.
+    /// Opens the state of an earlier crash instead. No file system does this: it is a planted fault.
     pub(super) fn go_back(&mut self) {
         let Some(earlier) = self.earlier else { return self.crash() };
         let next = self.number + 1;
@@ -142,7 +144,7 @@ impl Bench {
         self.number = next;
         self.is_dead = false;
         self.death = None;
-        self.trouble.dies.store(false, Ordering::Relaxed);
+        self.faults.dies.store(false, Ordering::Relaxed);
         self.open();
     }
 
@@ -173,19 +175,19 @@ impl Bench {
     /// Lets the daemon die at its next write.
     pub(super) fn die_at_next_write(&mut self, death: Death) {
         self.death = Some(death);
-        self.trouble.dies.store(death == Death::BeforeCommit, Ordering::Relaxed);
+        self.faults.dies.store(death == Death::BeforeCommit, Ordering::Relaxed);
     }
 
-    /// Fills the disk at one of three points, or empties it with 0.
+    /// Makes the disk full at one of the three points of [`Trouble::full`], or no longer full with 0.
     pub(super) fn fill(&mut self, full: u8) {
-        self.trouble.full.store(full, Ordering::Relaxed);
+        self.faults.full.store(full, Ordering::Relaxed);
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.trouble.full.load(Ordering::Relaxed) != 0
+        self.faults.full.load(Ordering::Relaxed) != 0
     }
 
-    /// Runs a job in the real writer. An error acknowledges nothing.
+    /// Runs a job in the real writer. Only a success counts as acknowledged.
     pub(super) fn call<T: Send + 'static>(
         &mut self,
         job: impl FnOnce(&mut Board<'_>) -> Result<T, Error> + Send + 'static,
@@ -198,7 +200,7 @@ impl Bench {
         self.heard(result)
     }
 
-    /// Runs a job for a repeatable request, once, with the same reply each time.
+    /// Runs the job of a repeatable request. A repeat gets the stored reply and does not run the job again.
     pub(super) fn call_once<T: serde::Serialize + serde::de::DeserializeOwned + Send + 'static>(
         &mut self,
         request: kernel::Request,
@@ -214,11 +216,11 @@ impl Bench {
         self.heard(result)
     }
 
-    /// Returns the result that reaches the caller, which may be dead by now.
+    /// Returns the result that reaches the caller: an error if the daemon dies at this write.
     fn heard<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
         if let Some(death) = self.death.take() {
             self.is_dead = true;
-            self.trouble.dies.store(false, Ordering::Relaxed);
+            self.faults.dies.store(false, Ordering::Relaxed);
             debug_assert!(death == Death::AfterCommit || result.is_err());
             return Err(died());
         }
@@ -228,7 +230,7 @@ impl Bench {
                 self.surprises.push(error.to_string());
             }
             Err(_) => {}
-            Ok(_) => self.acknowledged = self.trouble.last_event.load(Ordering::Relaxed),
+            Ok(_) => self.acknowledged = self.faults.last_event.load(Ordering::Relaxed),
         }
         result
     }
@@ -240,7 +242,7 @@ impl Bench {
 
     /// Returns true if there was a commit since the last query.
     pub(super) fn take_changed(&self) -> bool {
-        self.trouble.changed.swap(false, Ordering::Relaxed)
+        self.faults.changed.swap(false, Ordering::Relaxed)
     }
 
     pub(super) fn now(&self) -> Timestamp {

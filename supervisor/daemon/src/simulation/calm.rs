@@ -3,13 +3,13 @@
 use kernel::{BoardName, Filter, Status, Task, Timestamp};
 
 use super::bench::Bench;
-use super::desk::{Desk, Move};
+use super::daemon::{Move, SimulatedDaemon};
 use super::fault::{Fault, Invariant};
 use super::host::WorkerLife;
-use super::life::{Freed, Ground};
+use super::life::{Freed, SharedState};
 use super::people::{PROFILES, make_way};
-use super::truth::told;
-use crate::owner::look::look;
+use super::truth::with_reasons;
+use crate::owner::scan::scan;
 
 /// Number of steps that suffices for any simulated board to come to rest.
 pub(super) const REST: usize = 4000;
@@ -18,7 +18,7 @@ pub(super) const REST: usize = 4000;
 #[derive(Debug)]
 pub(super) enum Rest {
     /// The daemon makes this move.
-    Desk(Move),
+    Daemon(Move),
     /// This run advances on the host.
     Host(kernel::RunId),
     /// Time passes until this point.
@@ -30,18 +30,18 @@ pub(super) enum Rest {
 }
 
 /// Checks an idle daemon: no task could start, and the timer is set for each due time.
-pub(super) fn check_quiet(desk: &mut Desk, on: &mut Ground<'_>) -> Result<(), Fault> {
+pub(super) fn check_quiet(daemon: &mut SimulatedDaemon, on: &mut SharedState<'_>) -> Result<(), Fault> {
     let starved = |seen: String| Err(Fault::new(Invariant::NoStarvation, seen));
     let board = BoardName::default();
-    let mut room = desk.room(on);
-    let is_paused = desk.snapshot(on).paused.is_some();
+    let mut capacity = daemon.capacity(on);
+    let is_paused = daemon.snapshot(on).paused.is_some();
     let roster = &on.fixtures.roster;
-    let looked = on.bench.read(|view| look(view, &board, &mut room, roster));
-    if let Some((candidate, _)) = looked.admitted.first() {
+    let scanned = on.bench.read(|view| scan(view, &board, &mut capacity, roster));
+    if let Some((candidate, _)) = scanned.admitted.first() {
         return starved(format!("{} could start, nothing is under way, and nobody looks", candidate.task));
     }
     let wake = on.bench.read(|view| view.next_wake());
-    match (wake, desk.armed()) {
+    match (wake, daemon.armed()) {
         (Some(wake), None) => {
             return starved(format!("the board wants to wake at {wake:?}, and no timer is set"));
         }
@@ -53,7 +53,7 @@ pub(super) fn check_quiet(desk: &mut Desk, on: &mut Ground<'_>) -> Result<(), Fa
         _ => {}
     }
     let to_stop = on.bench.read(|view| view.runs_to_stop());
-    if let Some(run) = to_stop.iter().find(|run| !desk.handles(&run.task_id)) {
+    if let Some(run) = to_stop.iter().find(|run| !daemon.handles(&run.task_id)) {
         return starved(format!("run {} is to be stopped, and no daemon has it", run.id));
     }
     let is_unasked = |run: &&kernel::Run| {
@@ -64,51 +64,51 @@ pub(super) fn check_quiet(desk: &mut Desk, on: &mut Ground<'_>) -> Result<(), Fa
     if let Some(run) = to_stop.iter().find(is_unasked) {
         return starved(format!("run {} is to be stopped, and its shim was not asked", run.id));
     }
-    let live = desk.snapshot(on).live;
-    if let Some(ghost) = live.iter().find(|live| !desk.handles(&live.task)) {
+    let live = daemon.snapshot(on).live;
+    if let Some(ghost) = live.iter().find(|live| !daemon.handles(&live.task)) {
         return starved(format!("run {} of {} has a slot, and is over", ghost.run, ghost.task));
     }
     Ok(())
 }
 
 /// Finds the next step without actions of people and without faults.
-pub(super) fn next(desk: &mut Desk, on: &mut Ground<'_>) -> Result<Rest, Fault> {
-    let mut moves: Vec<Rest> = desk.moves(on).into_iter().map(Rest::Desk).collect();
+pub(super) fn next(daemon: &mut SimulatedDaemon, on: &mut SharedState<'_>) -> Result<Rest, Fault> {
+    let mut moves: Vec<Rest> = daemon.moves(on).into_iter().map(Rest::Daemon).collect();
     moves.extend(on.host.movable().into_iter().map(Rest::Host));
     if !moves.is_empty() {
         let at = on.dice.below(moves.len());
         return Ok(moves.swap_remove(at));
     }
-    check_quiet(desk, on)?;
+    check_quiet(daemon, on)?;
     let unsettled: Vec<Task> = tasks(on.bench).into_iter().filter(|task| !is_settled(task)).collect();
     if unsettled.is_empty() {
         return Ok(Rest::Over);
     }
-    let is_stuck = desk.lives.iter().any(|life| !life.is_over() && !is_alive(life.run(), on));
+    let is_stuck = daemon.lives.iter().any(|life| !life.is_over() && !is_alive(life.run(), on));
     if is_stuck || on.bench.read(|view| view.holds()).iter().any(|hold| hold.until.is_none()) {
         return Ok(Rest::Person);
     }
-    if let Some(at) = desk.armed() {
+    if let Some(at) = daemon.armed() {
         Ok(Rest::Until(at))
     } else {
         let Some(first) = unsettled.first() else { return Ok(Rest::Over) };
-        let why = told(desk, std::slice::from_ref(first), on).pop().and_then(|task| task.why);
+        let why = with_reasons(daemon, std::slice::from_ref(first), on).pop().and_then(|task| task.why);
         let seen = format!("{} stays {}, and waits for {why:?}", first.id, first.status);
         Err(Fault::new(Invariant::NoStarvation, seen))
     }
 }
 
 /// Returns the fault of a calm period that does not end.
-pub(super) fn left(desk: &mut Desk, on: &mut Ground<'_>) -> Fault {
+pub(super) fn unsettled_fault(daemon: &mut SimulatedDaemon, on: &mut SharedState<'_>) -> Fault {
     let unsettled: Vec<Task> = tasks(on.bench).into_iter().filter(|task| !is_settled(task)).collect();
-    let said: Vec<String> = told(desk, &unsettled, on)
+    let reasons: Vec<String> = with_reasons(daemon, &unsettled, on)
         .into_iter()
         .map(|task| format!("{} is {}: {:?}", task.id, task.status, task.why.map(|why| why.text)))
         .collect();
-    Fault::new(Invariant::NoStarvation, format!("after {REST} calm steps: {}", said.join("; ")))
+    Fault::new(Invariant::NoStarvation, format!("after {REST} calm steps: {}", reasons.join("; ")))
 }
 
-fn is_alive(run: Option<kernel::RunId>, on: &Ground<'_>) -> bool {
+fn is_alive(run: Option<kernel::RunId>, on: &SharedState<'_>) -> bool {
     run.and_then(|run| on.host.get(run)).is_some_and(|run| run.worker == WorkerLife::Alive)
 }
 
@@ -117,7 +117,7 @@ pub(super) fn tasks(bench: &Bench) -> Vec<Task> {
     bench.read(|view| view.tasks(&Filter { limit: 1000, ..Filter::default() })).tasks
 }
 
-/// True if a task waits for people, or is over.
+/// Returns true if a task waits for people, or is over.
 fn is_settled(task: &Task) -> bool {
     let runs = |profile: Option<&kernel::Profile>| {
         profile.is_some_and(|profile| PROFILES[..3].contains(&profile.as_str()))
@@ -132,9 +132,14 @@ fn is_settled(task: &Task) -> bool {
 }
 
 /// Makes the next step. Returns its description.
-pub(super) fn rest(desk: &mut Desk, next: &Rest, on: &mut Ground<'_>, freed: &mut Freed) -> String {
+pub(super) fn rest(
+    daemon: &mut SimulatedDaemon,
+    next: &Rest,
+    on: &mut SharedState<'_>,
+    freed: &mut Freed,
+) -> String {
     match next {
-        Rest::Desk(step) => desk.advance(*step, on, freed),
+        Rest::Daemon(step) => daemon.advance(*step, on, freed),
         Rest::Host(run) => {
             let clock = on.bench.clock.clone();
             on.host.advance(*run, on.dice, &clock, on.hazards)

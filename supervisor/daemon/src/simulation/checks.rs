@@ -7,7 +7,7 @@ use kernel::{EventFilter, EventId, Holder, Replay, Run, RunId, TaskId};
 use super::bench::Bench;
 use super::fault::{Fault, Invariant};
 use super::host::{Host, HostRun, WorkerLife};
-use super::ledger::{Ledger, Speaker, Told};
+use super::ledger::{AcknowledgedTask, Ledger, Speaker};
 
 /// Checks the effects of a commit: the open runs, and the ends of the others.
 pub(super) fn after_commit(bench: &Bench, host: &Host, ledger: &mut Ledger) -> Result<(), Fault> {
@@ -40,10 +40,10 @@ pub(super) fn after_commit(bench: &Bench, host: &Host, ledger: &mut Ledger) -> R
         if run.holder == Holder::Supervisor && !ledger.open.contains_key(&run.id) {
             claimed(run, host, ledger)?;
         }
-        if let Some(told) = ledger.verdicts.get(&run.id)
+        if let Some(acknowledged) = ledger.verdicts.get(&run.id)
             && run.verdict.is_none()
         {
-            let seen = format!("the verdict of run {} is gone, which was {told}", run.id);
+            let seen = format!("the verdict of run {} is gone, which was {acknowledged}", run.id);
             return Err(Fault::new(Invariant::NothingLost, seen));
         }
     }
@@ -135,8 +135,8 @@ pub(super) fn of_events(bench: &Bench, ledger: &Ledger, since: EventId) -> Resul
     let filter = EventFilter { since, ..EventFilter::default() };
     let events = bench.read(|view| view.events(&filter));
     for task in events.iter().filter_map(|event| event.task_id.as_ref()).collect::<BTreeSet<_>>() {
-        if let Some(told) = ledger.tasks.get(task) {
-            of_task(bench, ledger, (task, told))?;
+        if let Some(acknowledged) = ledger.tasks.get(task) {
+            of_task(bench, ledger, (task, acknowledged))?;
         }
     }
     for run in events.iter().filter_map(|event| event.run_id).collect::<BTreeSet<_>>() {
@@ -155,7 +155,11 @@ pub(super) fn of_replay(bench: &Bench, replay: &mut Replay) -> Result<(), Fault>
 }
 
 /// Checks the acknowledged facts of one task.
-fn of_task(bench: &Bench, ledger: &Ledger, (id, told): (&TaskId, &Told)) -> Result<(), Fault> {
+fn of_task(
+    bench: &Bench,
+    ledger: &Ledger,
+    (id, acknowledged): (&TaskId, &AcknowledgedTask),
+) -> Result<(), Fault> {
     let lost = |seen: String| Err(Fault::new(Invariant::NothingLost, seen));
     let Some(task) = bench.read(|view| view.task(id)) else {
         if ledger.deleted.contains(id) {
@@ -163,11 +167,11 @@ fn of_task(bench: &Bench, ledger: &Ledger, (id, told): (&TaskId, &Told)) -> Resu
         }
         return lost(format!("{id} is gone"));
     };
-    if task.title != told.title {
-        return lost(format!("the title of {id} is `{}`, not `{}`", task.title, told.title));
+    if task.title != acknowledged.title {
+        return lost(format!("the title of {id} is `{}`, not `{}`", task.title, acknowledged.title));
     }
     let comments = bench.read(|view| view.comments(id));
-    for text in &told.comments {
+    for text in &acknowledged.comments {
         match comments.iter().filter(|comment| comment.body == *text).count() {
             1 => {}
             0 => return lost(format!("`{text}` on {id} is gone")),

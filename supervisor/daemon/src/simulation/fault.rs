@@ -41,13 +41,13 @@ impl Fault {
 
 /// The last steps.
 #[derive(Debug, Default)]
-pub(super) struct Trail {
+pub(super) struct StepHistory {
     lines: VecDeque<String>,
     /// Number of steps so far.
     pub(super) steps: u64,
 }
 
-impl Trail {
+impl StepHistory {
     /// Begins a step.
     pub(super) fn step(&mut self, what: &str) {
         self.steps += 1;
@@ -66,7 +66,7 @@ impl Trail {
     }
 }
 
-impl std::fmt::Display for Trail {
+impl std::fmt::Display for StepHistory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.lines.iter().try_for_each(|line| writeln!(f, "{line}"))
     }

@@ -1,9 +1,9 @@
-//! Kinds of faults in a simulated world. A failing history is repeated without one kind after the other, to find those
-//! that it needs.
+//! Kinds of faults that a simulated world injects. A failing history is repeated with each kind switched off in turn, which
+//! shows the kinds that the failure needs.
 
 use std::collections::BTreeSet;
 
-/// A kind of fault.
+/// Kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Hazard {
     /// Daemons die.
@@ -13,14 +13,14 @@ pub(super) enum Hazard {
     /// Daemons are asked to stop.
     Stops,
     FullDisk,
-    /// The clock is set.
+    /// The real-time clock is set to another time.
     Clock,
     /// The configuration changes.
     Settings,
     /// Shims and workers are killed, and run directories vanish.
     Kills,
     FailedStarts,
-    /// Workers write.
+    /// Workers write to the board.
     Workers,
     /// Requests to stop do not reach shims.
     LostRequests,
@@ -41,7 +41,7 @@ impl Hazard {
     ];
 }
 
-/// Kinds of faults in a world.
+/// Kinds of faults that a world injects.
 pub(super) type Hazards = BTreeSet<Hazard>;
 
 /// Returns all kinds.

@@ -61,19 +61,19 @@ pub(super) struct HostRun {
 }
 
 impl HostRun {
-    /// True if its lock is held.
+    /// Returns true if its lock is held.
     pub(super) fn is_locked(&self) -> bool {
         matches!(self.shim, ShimLife::Locked | ShimLife::Named)
     }
 
-    /// True if any of its processes lives, or will be started without further action.
+    /// Returns true if any of its processes lives, or will be started without further action.
     pub(super) fn is_alive(&self) -> bool {
         let comes = self.shim == ShimLife::Coming
             && self.records.as_ref().is_some_and(|records| !records.is_revoked && records.exit.is_none());
         comes || self.is_locked() || self.worker == WorkerLife::Alive
     }
 
-    /// True if its shim was asked to end it.
+    /// Returns true if its shim was asked to end it.
     pub(super) fn is_asked(&self) -> bool {
         self.stop.is_some()
     }
@@ -188,11 +188,11 @@ impl Host {
         clock: &ManualClock,
         hazards: &Hazards,
     ) -> String {
-        let mut said = format!("run {id} on the host: ");
-        let Some(run) = self.runs.get_mut(&id) else { return said };
+        let mut step_text = format!("run {id} on the host: ");
+        let Some(run) = self.runs.get_mut(&id) else { return step_text };
         if dice.one_in(15) && hazards.contains(&Hazard::Kills) {
-            run.suffer(dice, &mut said);
-            return said;
+            run.suffer(dice, &mut step_text);
+            return step_text;
         }
         let now_us = u64::try_from(clock.boottime().as_micros()).unwrap_or_default();
         let done = match (run.shim, run.worker) {
@@ -238,14 +238,14 @@ impl Host {
                 "nothing"
             }
         };
-        said.push_str(done);
-        said
+        step_text.push_str(done);
+        step_text
     }
 }
 
 impl HostRun {
     /// Applies a random fault to it.
-    fn suffer(&mut self, dice: &mut Dice, said: &mut String) {
+    fn suffer(&mut self, dice: &mut Dice, step_text: &mut String) {
         let what = match dice.below(6) {
             0..3 if self.shim != ShimLife::Finished && self.shim != ShimLife::None => {
                 self.shim = ShimLife::Killed;
@@ -271,7 +271,7 @@ impl HostRun {
             }
             _ => "nothing",
         };
-        said.push_str(what);
+        step_text.push_str(what);
     }
 
     fn begin(&mut self, dice: &mut Dice, now_us: u64, hazards: &Hazards) -> &'static str {
@@ -291,7 +291,7 @@ impl HostRun {
             let errno = if dice.one_in(3) { nix::errno::Errno::ENOSPC } else { nix::errno::Errno::ENOENT };
             let failed = FailedStart::new(step, &std::io::Error::from_raw_os_error(errno as i32));
             if let Some(records) = &mut self.records {
-                records.exit = Some(ExitRecord::of(Cause::SpawnFailed(failed), now_us));
+                records.exit = Some(ExitRecord::with_cause(Cause::SpawnFailed(failed), now_us));
             }
             self.worker = WorkerLife::Gone;
             self.shim = ShimLife::Finished;
@@ -314,7 +314,7 @@ impl HostRun {
             records.exit = Some(ExitRecord {
                 code: Some(code),
                 ended_at_wall_us: wall,
-                ..ExitRecord::of(cause, now_us)
+                ..ExitRecord::with_cause(cause, now_us)
             });
         }
     }

@@ -9,7 +9,7 @@ const PAST: usize = 24;
 
 /// A task whose creation was acknowledged.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Told {
+pub(super) struct AcknowledgedTask {
     pub(super) title: String,
     pub(super) comments: Vec<String>,
 }
@@ -34,7 +34,7 @@ pub(super) struct Unanswered {
 /// All acknowledged facts.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    pub(super) tasks: BTreeMap<TaskId, Told>,
+    pub(super) tasks: BTreeMap<TaskId, AcknowledgedTask>,
     /// Tasks whose deletion was requested, with or without a reply.
     pub(super) deleted: BTreeSet<TaskId>,
     /// Last verdict on each open run.

@@ -16,14 +16,14 @@ use super::host::{Host, HostRun, ShimLife, WorkerLife};
 use super::plant::Plant;
 use super::traces::{HostTraces, group_of};
 use crate::run::attempt::{Attempt, Charge, Terms};
-use crate::run::conclude::{StartFailure, failed_start, not_started};
+use crate::run::end_run::{StartFailure, failed_start, not_started};
 use crate::run::environment::Needs;
 use crate::run::fault::Fault;
 use crate::run::key::TaskKey;
 use crate::run::live::{LiveRun, Phase, ShimHandle};
+use crate::run::proof::{Proof, RunFacts, Shim, judge};
 use crate::run::release::decided;
 use crate::run::report::{Ended, Report};
-use crate::run::settle::{Known, Proof, Shim, judge};
 use base::failure::Failure;
 use host::watch::Watched;
 use setup::config::Config;
@@ -34,7 +34,7 @@ use setup::roster::Roster;
 const SCRATCH: &str = "/simulated/workspaces";
 
 /// State shared by every run of a daemon.
-pub(super) struct Ground<'a> {
+pub(super) struct SharedState<'a> {
     pub(super) bench: &'a mut Bench,
     pub(super) host: &'a mut Host,
     pub(super) dice: &'a mut Dice,
@@ -95,13 +95,13 @@ impl Life {
     /// Makes the life of a run that is to be claimed.
     pub(super) fn starting(key: TaskKey, attempt: Attempt, cancel: CancellationToken) -> Self {
         let terms = attempt.terms.clone();
-        Life { cancel, ..Self::of(key, terms, Stage::Claim(Box::new(attempt))) }
+        Life { cancel, ..Self::new(key, terms, Stage::Claim(Box::new(attempt))) }
     }
 
     /// Makes the life of a run that an earlier daemon started.
     pub(super) fn adopted(key: TaskKey, run: Run, needs: Option<Needs>) -> Self {
         let terms = Terms { needs, charge: Charge::Environment };
-        Life { run: Some(run), ..Self::of(key, terms, Stage::Watch { is_child: false }) }
+        Life { run: Some(run), ..Self::new(key, terms, Stage::Watch { is_child: false }) }
     }
 
     /// Treats every run of an earlier daemon as over: a planted fault.
@@ -109,7 +109,7 @@ impl Life {
         Life { stage: Stage::End(Box::new(Ending::new(EndCause::NeverStarted))), ..self }
     }
 
-    fn of(key: TaskKey, terms: Terms, stage: Stage) -> Self {
+    fn new(key: TaskKey, terms: Terms, stage: Stage) -> Self {
         Life {
             key,
             terms,
@@ -128,7 +128,7 @@ impl Life {
         matches!(self.stage, Stage::Over)
     }
 
-    /// True if its start may still be given up.
+    /// Returns true if its start may still be given up.
     pub(super) fn is_starting(&self) -> bool {
         matches!(self.stage, Stage::Claim(_) | Stage::Prepare | Stage::Spawn)
     }
@@ -137,7 +137,7 @@ impl Life {
         self.run.as_ref().map(|run| run.id)
     }
 
-    /// True if it has something to do now.
+    /// Returns true if it has something to do now.
     pub(super) fn can_go_on(&self, bench: &Bench, host: &Host) -> bool {
         let Some(run) = &self.run else { return !self.is_over() };
         match &self.stage {
@@ -173,7 +173,11 @@ impl Life {
     }
 
     /// Makes one step. Returns its description, and the reports to the owner loop.
-    pub(super) fn advance(&mut self, on: &mut Ground<'_>, freed: &mut Freed) -> (&'static str, Vec<Report>) {
+    pub(super) fn advance(
+        &mut self,
+        on: &mut SharedState<'_>,
+        freed: &mut Freed,
+    ) -> (&'static str, Vec<Report>) {
         match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Claim(attempt) => self.claim(&attempt, on),
             Stage::Prepare => self.prepare(on),
@@ -192,7 +196,7 @@ impl Life {
         }
     }
 
-    fn claim(&mut self, attempt: &Attempt, on: &mut Ground<'_>) -> (&'static str, Vec<Report>) {
+    fn claim(&mut self, attempt: &Attempt, on: &mut SharedState<'_>) -> (&'static str, Vec<Report>) {
         let candidate = &attempt.candidate;
         let resolved = on
             .fixtures
@@ -228,7 +232,7 @@ impl Life {
         });
         match claimed {
             Ok((run, task)) => {
-                let live = LiveRun::of(&name, &run, Some(&task));
+                let live = LiveRun::from_run(&name, &run, Some(&task));
                 self.run = Some(run);
                 self.stage = Stage::Prepare;
                 ("is claimed", vec![Report::Claimed(Box::new(live))])
@@ -237,7 +241,7 @@ impl Life {
         }
     }
 
-    fn prepare(&mut self, on: &mut Ground<'_>) -> (&'static str, Vec<Report>) {
+    fn prepare(&mut self, on: &mut SharedState<'_>) -> (&'static str, Vec<Report>) {
         let Some(run) = self.run.clone() else { return ("has no run", Vec::new()) };
         let needs = self.terms.needs.as_ref();
         let fault = if self.cancel.is_cancelled() {
@@ -265,7 +269,7 @@ impl Life {
         ("cannot be prepared", report.into_iter().collect())
     }
 
-    fn handle(&self, on: &Ground<'_>) -> Report {
+    fn handle(&self, on: &SharedState<'_>) -> Report {
         let run = self.run().map_or(0, RunId::get);
         Report::Launched(ShimHandle {
             dir: on.fixtures.silent.clone(),
@@ -277,7 +281,7 @@ impl Life {
         })
     }
 
-    fn spawn(&mut self, on: &mut Ground<'_>) -> (&'static str, Vec<Report>) {
+    fn spawn(&mut self, on: &mut SharedState<'_>) -> (&'static str, Vec<Report>) {
         if let Some(run) = self.run() {
             on.host.spawn(run);
             if on.plant == Some(Plant::StartTwice) && on.dice.one_in(20) {
@@ -289,7 +293,7 @@ impl Life {
         ("has a shim", vec![self.handle(on)])
     }
 
-    fn watch(&mut self, is_child: bool, on: &mut Ground<'_>) -> (&'static str, Vec<Report>) {
+    fn watch(&mut self, is_child: bool, on: &mut SharedState<'_>) -> (&'static str, Vec<Report>) {
         let Some(id) = self.run() else { return ("has no run", Vec::new()) };
         let (shim, has_started) = on.host.get(id).map_or((ShimLife::Killed, false), |run| {
             (run.shim, run.records.as_ref().is_some_and(|records| records.has_started))
@@ -316,7 +320,7 @@ impl Life {
         ("has lost its shim", Vec::new())
     }
 
-    fn tell_start(&mut self, id: RunId, on: &mut Ground<'_>) -> (&'static str, Vec<Report>) {
+    fn tell_start(&mut self, id: RunId, on: &mut SharedState<'_>) -> (&'static str, Vec<Report>) {
         self.has_told_start = true;
         let pid = on.host.get(id).map_or(1, HostRun::pid);
         let recorded = on.bench.call(move |board| board.record_spawned(id, pid, &serde_json::Value::Null));
@@ -326,15 +330,15 @@ impl Life {
         let report = SandboxReport { policy: "default".to_owned(), landlock_abi: 0, layers: Vec::new() };
         let worker = ProcessIdentity { pid, start_ticks: 0, pidfs_inode: None };
         let record = StartedRecord { version: VERSION, worker, started_at_us: 0, report };
-        let begun = recorded.ok().filter(|is_news| *is_news).map(|_| on.bench.clock.now());
-        ("has begun", vec![Report::Started(Box::new(record), begun)])
+        let started_at = recorded.ok().filter(|is_news| *is_news).map(|_| on.bench.clock.now());
+        ("has begun", vec![Report::Started(Box::new(record), started_at)])
     }
 
-    fn prove(&mut self, on: &mut Ground<'_>) -> (&'static str, Vec<Report>) {
+    fn prove(&mut self, on: &mut SharedState<'_>) -> (&'static str, Vec<Report>) {
         let Some(run) = self.run.clone() else { return ("has no run", Vec::new()) };
         let learnt = on.bench.read(|view| view.run(run.id)).unwrap_or(run);
         let has_cgroup = on.host.get(learnt.id).is_some_and(|run| run.has_cgroup);
-        let mut known = Known {
+        let mut facts = RunFacts {
             path: format!("/simulated/runs/{}", learnt.id).into(),
             root: "simulated".to_owned(),
             boot_id: Host::boot_id(&on.bench.clock),
@@ -344,12 +348,12 @@ impl Life {
             run: learnt,
             contact: Contact::default(),
         };
-        let id = known.run.id;
+        let id = facts.run.id;
         let instead = Self::of_another(id, on);
         let clock = Arc::clone(&on.bench.clock);
         let mut traces =
             HostTraces { host: &mut *on.host, run: id, clock: &clock, silent: &on.fixtures.silent, instead };
-        match judge(&mut known, &mut traces) {
+        match judge(&mut facts, &mut traces) {
             Ok(Proof::Ended(ending)) => {
                 self.stage = Stage::End(ending);
                 ("is proved to be over", Vec::new())
@@ -384,7 +388,7 @@ impl Life {
     }
 
     /// Returns the exit of another run, if that fault is planted.
-    fn of_another(id: RunId, on: &Ground<'_>) -> Option<ExitRecord> {
+    fn of_another(id: RunId, on: &SharedState<'_>) -> Option<ExitRecord> {
         if on.plant != Some(Plant::ExitOfAnotherAttempt) {
             return None;
         }
@@ -394,15 +398,15 @@ impl Life {
 
     fn has_not_started(&mut self, failed: FailedStart, ending: Ending) -> (&'static str, Vec<Report>) {
         let is_exec = failed.step == Step::Exec;
-        let (report, told) = not_started(&self.terms, failed);
-        self.stage = Stage::End(Box::new(Ending { cause: told.cause, ..ending }));
+        let (report, recorded) = not_started(&self.terms, failed);
+        self.stage = Stage::End(Box::new(Ending { cause: recorded.cause, ..ending }));
         (if is_exec { "has no program" } else { "was not started" }, report.into_iter().collect())
     }
 
     fn decide(
         &mut self,
         (since, watch): (EventId, Option<i32>),
-        on: &mut Ground<'_>,
+        on: &mut SharedState<'_>,
         freed: &mut Freed,
     ) -> (&'static str, Vec<Report>) {
         let Some(run) = self.run.clone() else { return ("has no run", Vec::new()) };
@@ -432,7 +436,7 @@ impl Life {
         ("waits for a person", Vec::new())
     }
 
-    fn end(&mut self, ending: Box<Ending>, on: &mut Ground<'_>) -> (&'static str, Vec<Report>) {
+    fn end(&mut self, ending: Box<Ending>, on: &mut SharedState<'_>) -> (&'static str, Vec<Report>) {
         let Some(id) = self.run() else { return ("has no run", Vec::new()) };
         if !std::mem::replace(&mut self.has_told_end, true) {
             self.stage = Stage::End(ending);
@@ -441,9 +445,9 @@ impl Life {
                 vec![Report::Finishing(tokio::sync::oneshot::channel().0)],
             );
         }
-        let told = ending.clone();
+        let recorded = ending.clone();
         let handed = Handed::default();
-        match on.bench.call(move |board| board.end_run(id, &told, &handed)) {
+        match on.bench.call(move |board| board.end_run(id, &recorded, &handed)) {
             Ok(finished) => {
                 let (lived, at) = (ending.lived, ending.ended_at);
                 self.stage = Stage::Remove(Some(Box::new(Ended { finished, lived, at })));

@@ -5,9 +5,9 @@
 //!   dice      one seed, one sequence
 //!   bench     the real board in a file in memory: its disk fills, its writer dies
 //!   host      shims, workers, run directories; they outlive every daemon
-//!   traces    the traces of a run as a daemon sees them, for `run/settle.rs`
+//!   traces    the traces of a run as a daemon sees them, for `run/proof.rs`
 //!   life      the steps of a run in a daemon, one at a time
-//!   desk      a daemon: the real dispatcher, with its queues, timer and errands
+//!   daemon    a daemon: the real dispatcher, with its queues, timer and errands
 //!   people    actions of people, at any time; workers  writes of workers, at any time
 //!   ledger    acknowledged facts
 //!   checks    the invariants after each step; truth  each `why` is true; calm  everything finishes
@@ -21,7 +21,7 @@
 mod bench;
 mod calm;
 mod checks;
-mod desk;
+mod daemon;
 mod dice;
 mod fault;
 mod hazard;

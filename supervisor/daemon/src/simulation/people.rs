@@ -10,10 +10,10 @@ use kernel::{
 
 use super::bench::Bench;
 use super::dice::Dice;
-use super::ledger::{Ledger, Told, Unanswered};
+use super::ledger::{AcknowledgedTask, Ledger, Unanswered};
 use super::plant::Plant;
 
-/// Limit on the tasks of the board.
+/// Number of tasks from which people create no more, and clear the board instead.
 const TASKS: usize = 20;
 /// Assignees: two lanes, a reviewer, and an unknown name.
 pub(super) const PROFILES: [&str; 4] = ["alpha", "beta", "gamma", "stranger"];
@@ -24,7 +24,8 @@ fn profile(dice: &mut Dice) -> Profile {
     PROFILES[dice.below(known)].parse().unwrap()
 }
 
-/// Does one thing. Returns its description.
+/// Carries out one random action of a person. Returns a description of it with its result. A comment without a reply is
+/// repeated before any other action.
 pub(super) fn act(bench: &mut Bench, ledger: &mut Ledger, dice: &mut Dice, plant: Option<Plant>) -> String {
     if ledger.unanswered.is_some() {
         return repeat(bench, ledger);
@@ -42,16 +43,16 @@ pub(super) fn act(bench: &mut Bench, ledger: &mut Ledger, dice: &mut Dice, plant
         3 => link(bench, ledger, dice, &id),
         act => {
             let other = dice.draw();
-            let said = WORDS[act - 4];
+            let step_text = WORDS[act - 4];
             let person = Actor::person(if dice.one_in(2) { "alice" } else { "carol" });
             let task = id.clone();
-            let done = bench.call(move |board| one(board, said, &task, other, &person));
-            told(&format!("{said} {id}"), &done)
+            let done = bench.call(move |board| one(board, step_text, &task, other, &person));
+            outcome_text(&format!("{step_text} {id}"), &done)
         }
     }
 }
 
-/// Actions of people on one task.
+/// Actions of people on one task. Actions that are listed twice are as frequent as two.
 const WORDS: [&str; 28] = [
     "prioritize",
     "retitle",
@@ -83,17 +84,18 @@ const WORDS: [&str; 28] = [
     "beat for",
 ];
 
-fn told<T>(what: &str, done: &Result<T, Error>) -> String {
+fn outcome_text<T>(what: &str, done: &Result<T, Error>) -> String {
     match done {
         Ok(_) => what.to_owned(),
         Err(error) => format!("{what}: {error}"),
     }
 }
 
+/// Carries out an action of [`WORDS`]. The random number `chance` chooses its parameters.
 fn one(board: &mut Board<'_>, word: &str, id: &TaskId, chance: u64, by: &Actor) -> Result<(), Error> {
     let far = Duration::from_secs(1 + chance % 90);
     let odd = chance % 2 == 1;
-    let own = HoldOn { scope: HoldScope::Task, name: id.to_string() };
+    let of_task = HoldOn { scope: HoldScope::Task, name: id.to_string() };
     let named = PROFILES[usize::try_from(chance % 3).unwrap_or(0)];
     let of_profile = HoldOn { scope: HoldScope::Profile, name: named.to_owned() };
     let until = board.now().after(far);
@@ -123,9 +125,9 @@ fn one(board: &mut Board<'_>, word: &str, id: &TaskId, chance: u64, by: &Actor) 
         "archive" => board.archive(id, if odd { Detach::Unlink } else { Detach::Refuse }, by).map(drop),
         "unarchive" => board.unarchive(id, by).map(drop),
         "reopen" => board.reopen(id, None, by).map(drop),
-        "hold" => board.hold(&own, &new, by).map(drop),
+        "hold" => board.hold(&of_task, &new, by).map(drop),
         "hold the profile of" => board.hold(&of_profile, &new, by).map(drop),
-        "release" => board.release(&own, None, by).map(drop),
+        "release" => board.release(&of_task, None, by).map(drop),
         "release the profile of" => board.release(&of_profile, None, by).map(drop),
         "move" => {
             board.move_task(id, if odd { Destination::Triage } else { Destination::Queue }, by).map(drop)
@@ -171,9 +173,9 @@ fn create(bench: &mut Bench, ledger: &mut Ledger, dice: &mut Dice) -> String {
     match bench.call(move |board| board.create(new, &person)) {
         Ok(created) => {
             let id = created.task.id;
-            let said = format!("create {id}");
-            ledger.tasks.insert(id, Told { title, comments: Vec::new() });
-            said
+            let step_text = format!("create {id}");
+            ledger.tasks.insert(id, AcknowledgedTask { title, comments: Vec::new() });
+            step_text
         }
         Err(error) => format!("create {title}: {error}"),
     }
@@ -184,44 +186,45 @@ fn comment(bench: &mut Bench, ledger: &mut Ledger, id: &TaskId, plant: Option<Pl
     let text = format!("comment {number}");
     let person = Actor::person("alice");
     let name = format!("request-{number}").parse().unwrap();
-    let request = kernel::Request::new(kernel::Caller::of(&person), "comment", name, text.as_bytes());
+    let request = kernel::Request::new(kernel::Caller::for_actor(&person), "comment", name, text.as_bytes());
     ledger.unanswered = Some(Unanswered { task: id.clone(), text, request });
+    // The planted fault: the comment counts as acknowledged and is never sent.
     if plant == Some(Plant::DropAcknowledged) && number.is_multiple_of(4) {
         let Some(lost) = ledger.unanswered.take() else { return String::new() };
-        if let Some(told) = ledger.tasks.get_mut(id) {
-            told.comments.push(lost.text);
+        if let Some(acknowledged) = ledger.tasks.get_mut(id) {
+            acknowledged.comments.push(lost.text);
         }
         return format!("comment {id}");
     }
     repeat(bench, ledger)
 }
 
-/// Sends a comment, or repeats it as the same request.
+/// Sends the unanswered comment, always as the same request, so that the board stores it once.
 fn repeat(bench: &mut Bench, ledger: &mut Ledger) -> String {
     let Some(Unanswered { task, text, request }) = ledger.unanswered.clone() else { return String::new() };
-    let (id, said) = (task.clone(), text.clone());
+    let (id, body) = (task.clone(), text.clone());
     let job = move |board: &mut Board<'_>| {
-        board.comment(&id, &said, None, &Actor::person("alice")).map(|one| one.id)
+        board.comment(&id, &body, None, &Actor::person("alice")).map(|one| one.id)
     };
     let done = bench.call_once(request, job);
     match &done {
         Ok(_) => {
-            if let Some(told) = ledger.tasks.get_mut(&task) {
-                told.comments.push(text);
+            if let Some(acknowledged) = ledger.tasks.get_mut(&task) {
+                acknowledged.comments.push(text);
             }
             ledger.unanswered = None;
         }
-        // Unknown whether it was written.
+        // The comment may have been written, so it stays unanswered and is repeated.
         Err(Error::Storage { .. } | Error::Writer { .. }) => {}
         Err(_) => ledger.unanswered = None,
     }
-    told(&format!("comment {task}"), &done)
+    outcome_text(&format!("comment {task}"), &done)
 }
 
 fn link(bench: &mut Bench, ledger: &Ledger, dice: &mut Dice, id: &TaskId) -> String {
     let Some(parent) = ledger.task(dice.below(TASKS)) else { return String::new() };
     let (child, is_link) = (id.clone(), !dice.one_in(3));
-    let said = format!("{} {parent} above {child}", if is_link { "link" } else { "unlink" });
+    let step_text = format!("{} {parent} above {child}", if is_link { "link" } else { "unlink" });
     let done = bench.call(move |board| {
         let person = Actor::person("alice");
         if is_link {
@@ -230,10 +233,10 @@ fn link(bench: &mut Bench, ledger: &Ledger, dice: &mut Dice, id: &TaskId) -> Str
             board.unlink(&parent, &child, &person)
         }
     });
-    told(&said, &done)
+    outcome_text(&step_text, &done)
 }
 
-/// Archives a task, or deletes an archived one.
+/// Archives a task, or deletes it if it is archived. The ledger notes the id before the call, whose reply may be lost.
 fn clear(bench: &mut Bench, ledger: &mut Ledger, dice: &mut Dice) -> String {
     let Some(id) = ledger.task(dice.below(TASKS)) else { return String::new() };
     ledger.deleted.insert(id.clone());
@@ -248,10 +251,10 @@ fn clear(bench: &mut Bench, ledger: &mut Ledger, dice: &mut Dice) -> String {
     if matches!(done, Ok(true) | Err(Error::NotFound { .. })) {
         ledger.forget(&id);
     }
-    told(&format!("clear {id}"), &done)
+    outcome_text(&format!("clear {id}"), &done)
 }
 
-/// Releases all holds, and reclaims runs that cannot be judged.
+/// Releases all holds and reclaims all open runs, so that a simulation can come to its end. Refusals are ignored.
 pub(super) fn make_way(bench: &mut Bench) -> Result<(), Error> {
     bench.call(|board| {
         let person = Actor::person("alice");

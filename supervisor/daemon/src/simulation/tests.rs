@@ -61,7 +61,7 @@ impl Bed {
         (plant, hazards): (Option<Plant>, Hazards),
     ) -> (World, Option<Fault>) {
         let mut world = World::new(seed, plant, hazards, Arc::clone(&self.fixtures));
-        while world.trail.steps < steps {
+        while world.history.steps < steps {
             if let Some(fault) = guarded(|| world.step()) {
                 return (world, Some(fault));
             }
@@ -104,13 +104,13 @@ fn number(name: &str) -> Option<u64> {
 
 /// Describes a fault, with the command that reproduces it.
 fn shown(bed: &Bed, seed: u64, (world, fault): (&World, &Fault)) -> String {
-    let steps = world.trail.steps;
+    let steps = world.history.steps;
     let needed = needed(bed, seed, steps, fault.broken);
     format!(
         "{:?} does not hold at step {steps} of seed {seed}: {}\n\nThe last steps:\n{}\nThe same with \
          nothing but {needed:?} going wrong breaks it as well.\nTo see it again:\n  \
          SIMULATION_SEED={seed} SIMULATION_STEPS={steps} cargo nextest run -p daemon simulated_days",
-        fault.broken, fault.seen, world.trail
+        fault.broken, fault.seen, world.history
     )
 }
 
@@ -132,7 +132,7 @@ fn simulated_days_keep_every_invariant() {
     let (began, mut seed, mut done) = (Instant::now(), first, 0);
     loop {
         let (world, fault) = bed.run(seed, steps, (None, hazard::all()));
-        done += world.trail.steps;
+        done += world.history.steps;
         if let Some(fault) = fault {
             panic!("{}", shown(&bed, seed, (&world, &fault)));
         }
@@ -155,7 +155,7 @@ fn a_seed_is_one_history() {
     let bed = Bed::new();
     let run = || {
         let (world, fault) = bed.run(7, 2500, (None, hazard::all()));
-        (world.trail.to_string(), world.trail.steps, fault)
+        (world.history.to_string(), world.history.steps, fault)
     };
     let (one, two) = (run(), run());
     assert_eq!(one, two);
@@ -167,9 +167,9 @@ fn find(bed: &Bed, plant: Plant) -> Option<(u64, u64, Fault)> {
     for seed in 1.. {
         let (world, fault) = bed.run(seed, left.min(3500), (Some(plant), hazard::all()));
         if let Some(fault) = fault {
-            return Some((seed, world.trail.steps, fault));
+            return Some((seed, world.history.steps, fault));
         }
-        left = left.checked_sub(world.trail.steps)?;
+        left = left.checked_sub(world.history.steps)?;
     }
     None
 }

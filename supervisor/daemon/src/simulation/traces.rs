@@ -7,8 +7,8 @@ use kernel::{Clock as _, Ending, ManualClock, RunId};
 use shim::rundir::{Cause, ExitRecord, RunDir};
 
 use super::host::{Host, HostRun, WorkerLife};
-use crate::run::remains::Remains;
-use crate::run::settle::{Directory, Marked, Traces};
+use crate::run::proof::{Directory, Marked, Traces};
+use crate::run::remaining_processes::RemainingProcesses;
 use setup::lanes::{Contact, EndingRules, read_ending};
 
 /// Traces of one run, as a daemon sees them.
@@ -64,7 +64,9 @@ impl Traces for HostTraces<'_> {
         }
         Ok(match &records.named {
             None => Directory::Unnamed,
-            Some(boot_id) => Directory::Killed { boot_id: boot_id.clone(), failure_limit: None, told: None },
+            Some(boot_id) => {
+                Directory::Killed { boot_id: boot_id.clone(), failure_limit: None, requested: None }
+            }
         })
     }
 
@@ -75,13 +77,13 @@ impl Traces for HostTraces<'_> {
         Ok(())
     }
 
-    fn remains(&mut self) -> Result<Remains, String> {
+    fn remaining_processes(&mut self) -> Result<RemainingProcesses, String> {
         if self.of_run().is_some_and(|run| run.has_cgroup) {
             self.kill();
-            return Ok(Remains::Nothing);
+            return Ok(RemainingProcesses::Nothing);
         }
         let Marked { named, watch, .. } = self.marked()?;
-        Ok(Remains::Unknown { found: named, watch })
+        Ok(RemainingProcesses::Unknown { found: named, watch })
     }
 
     fn marked(&mut self) -> Result<Marked, String> {

@@ -1,4 +1,4 @@
-//! Checks that the reason why a task waits is true: compares the real answer with the state of the simulation.
+//! Checks that the reported reason why a task waits is true, by a comparison with the state of the simulation.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,33 +6,34 @@ use std::sync::Arc;
 use kernel::{BoardName, Profile, Status, Task, Timestamp, Waiting, WaitingCode};
 use tokio::sync::oneshot;
 
-use super::desk::Desk;
+use super::daemon::SimulatedDaemon;
 use super::fault::{Fault, Invariant};
-use super::life::Ground;
+use super::life::SharedState;
 use super::plant::Plant;
-use crate::owner::admission::{Asked, Claim, Claimant};
+use crate::owner::admission::{ClaimInputs, Claimant, StartClaim};
 use crate::owner::event::Event;
 use crate::owner::why::{Performer, left_open, merged};
-use crate::run::environment::Known;
+use crate::run::environment::RosterAndConfig;
 use crate::run::key::TaskKey;
 
-/// Checks every task. An idle daemon must not report work in progress. Returns the earliest end of a timed wait.
+/// Checks the reason of every task. A daemon without work in progress must not report any. Returns the earliest end of a
+/// timed wait.
 pub(super) fn of_all(
-    desk: &mut Desk,
+    daemon: &mut SimulatedDaemon,
     tasks: &[Task],
-    on: &mut Ground<'_>,
+    on: &mut SharedState<'_>,
 ) -> Result<Option<Timestamp>, Fault> {
     let mut over: Option<Timestamp> = None;
-    // If the board cannot be written, the daemon waits before the next read, also of due tasks.
-    let is_quiet = desk.is_quiet(on) && desk.snapshot(on).paused.is_none();
-    for task in told(desk, tasks, on) {
+    // While the board cannot be written, the daemon pauses before the next read, so due tasks wait longer.
+    let is_quiet = daemon.is_quiet(on) && daemon.snapshot(on).paused.is_none();
+    for task in with_reasons(daemon, tasks, on) {
         let found = match &task.why {
             None if silent(task.status) => Ok(()),
             None => Err("it says nothing".to_owned()),
             Some(why) if why.text.trim().is_empty() || why.text.contains('\n') => {
                 Err("that is no line".to_owned())
             }
-            Some(why) => judge(desk, &task, why, (is_quiet, on)),
+            Some(why) => judge(daemon, &task, why, (is_quiet, on)),
         };
         found.map_err(|seen| {
             let why = task.why.as_ref().map(|why| (why.code, why.text.clone(), why.until));
@@ -45,13 +46,17 @@ pub(super) fn of_all(
     Ok(over)
 }
 
-/// True if a task needs no reason: it runs, or is over.
+/// Returns true if a task with this status needs no reason, because it runs or is over.
 fn silent(status: Status) -> bool {
     matches!(status, Status::Running | Status::Done | Status::Archived)
 }
 
-/// Returns tasks with their reasons to wait, as users see them.
-pub(super) fn told(desk: &mut Desk, tasks: &[Task], on: &mut Ground<'_>) -> Vec<Task> {
+/// Returns the tasks with the reasons that users see: those of the board, merged with those of the dispatcher.
+pub(super) fn with_reasons(
+    daemon: &mut SimulatedDaemon,
+    tasks: &[Task],
+    on: &mut SharedState<'_>,
+) -> Vec<Task> {
     let (roster, config) = (&*on.fixtures.roster, Arc::clone(&on.config));
     let config = &*config;
     let whys = on.bench.read(|view| view.waiting_all(tasks, &on.fixtures.accounts));
@@ -65,15 +70,15 @@ pub(super) fn told(desk: &mut Desk, tasks: &[Task], on: &mut Ground<'_>) -> Vec<
     let claim = |(at, profile): &(usize, Option<Profile>)| {
         let task = &tasks[*at];
         let key = TaskKey { board: BoardName::default(), task: task.id.clone() };
-        let who = Claimant { tenant: task.tenant.clone(), profile: profile.clone() };
-        Claim::new(key, who, Asked::by(task), Known { roster, config })
+        let claimant = Claimant { tenant: task.tenant.clone(), profile: profile.clone() };
+        StartClaim::new(key, claimant, ClaimInputs::by(task), RosterAndConfig { roster, config })
     };
     let claims = open.iter().map(claim).collect();
     let mut answers = if open.is_empty() {
         BTreeMap::new()
     } else {
         let (reply, mut answer) = oneshot::channel();
-        desk.hear(Event::Why(claims, reply), on);
+        daemon.hear(Event::Why(claims, reply), on);
         answer.try_recv().unwrap_or_default()
     };
     for (at, profile) in open {
@@ -95,12 +100,17 @@ pub(super) fn told(desk: &mut Desk, tasks: &[Task], on: &mut Ground<'_>) -> Vec<
     tasks
 }
 
-fn judge(desk: &Desk, task: &Task, why: &Waiting, (is_quiet, on): (bool, &Ground<'_>)) -> Result<(), String> {
+fn judge(
+    daemon: &SimulatedDaemon,
+    task: &Task,
+    why: &Waiting,
+    (is_quiet, on): (bool, &SharedState<'_>),
+) -> Result<(), String> {
     let (now, status) = (on.bench.now(), task.status);
     let says = |is_so: bool, not: &str| if is_so { Ok(()) } else { Err(not.to_owned()) };
     let waits = matches!(status, Status::Ready | Status::Review);
-    let others = || desk.others(&task.id);
-    // An expired wait only ends once the timer's event was decided.
+    let others = || daemon.others(&task.id);
+    // A wait whose time has come ends when the dispatcher has decided on the event of the timer.
     let lasts = |until: Option<Timestamp>| !is_quiet || until.is_none_or(|until| until > now);
     match why.code {
         WaitingCode::Triage => says(status == Status::Triage, "it is not in triage"),
@@ -133,9 +143,9 @@ fn judge(desk: &Desk, task: &Task, why: &Waiting, (is_quiet, on): (bool, &Ground
             let run = task.current_run_id.and_then(|run| on.bench.read(|view| view.run(run)));
             let is_ending = run.is_some_and(|run| run.stop_reason.is_some() || run.verdict.is_some());
             says(!waits || !is_quiet, "nothing of it ends")?;
-            says(is_ending || desk.handles(&task.id), "nobody has asked its run to end")
+            says(is_ending || daemon.handles(&task.id), "nobody has asked its run to end")
         }
-        WaitingCode::Starting | WaitingCode::Preparing => says(desk.handles(&task.id), "nobody starts it"),
+        WaitingCode::Starting | WaitingCode::Preparing => says(daemon.handles(&task.id), "nobody starts it"),
         WaitingCode::Slot => says(waits && others() > 0, "no slot is taken"),
         WaitingCode::Workspace => {
             says(waits && task.workspace != "scratch" && others() > 0, "nobody else works anywhere")
@@ -147,9 +157,9 @@ fn judge(desk: &Desk, task: &Task, why: &Waiting, (is_quiet, on): (bool, &Ground
             says(lasts(why.until), "the wait is over")
         }
         WaitingCode::Turn => says(!is_quiet, "it is its turn, and nobody looks"),
-        WaitingCode::Stopping => says(desk.is_stopping, "nothing stops"),
+        WaitingCode::Stopping => says(daemon.is_stopping, "nothing stops"),
         WaitingCode::Unkillable | WaitingCode::Survivors | WaitingCode::Stuck => {
-            says(desk.handles(&task.id), "nobody looks after its run")
+            says(daemon.handles(&task.id), "nobody looks after its run")
         }
         WaitingCode::Pool => says(waits && others() > 0 && !task.pools.is_empty(), "no pool is taken"),
         WaitingCode::NoDaemon | WaitingCode::Pass | WaitingCode::Headroom | WaitingCode::Disabled => {

@@ -1,4 +1,4 @@
-//! Workers of a simulation: they report late, twice, about others' tasks, and after the end of their run.
+//! Workers of a simulation. They report late, twice, on tasks of other workers, and after the end of their runs.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use kernel::{
 use super::bench::Bench;
 use super::dice::Dice;
 use super::host::{Host, WorkerLife};
-use super::ledger::{Ledger, Speaker, Told};
+use super::ledger::{AcknowledgedTask, Ledger, Speaker};
 use super::plant::Plant;
 
 /// Result of a worker's write.
@@ -34,7 +34,7 @@ const WORDS: [&str; 11] = [
     "requests changes",
 ];
 
-/// Lets a worker do one thing: a live one, or one whose run may have ended long ago.
+/// Has a worker write to the board once: mostly a live worker, else any, whose run may have ended long ago.
 pub(super) fn act(
     (bench, host): (&mut Bench, &Host),
     ledger: &mut Ledger,
@@ -45,12 +45,12 @@ pub(super) fn act(
     let from = if dice.one_in(6) || alive.is_empty() { &ledger.speakers } else { &alive };
     let Some(speaker) = dice.pick(from).cloned() else { return "no worker is there".to_owned() };
     let word = *dice.pick(&WORDS).unwrap_or(&"beats");
-    // Some write about another worker's task.
+    // One write in ten is about the task of another worker.
     let about = if dice.one_in(10) { ledger.task(dice.below(20)) } else { None };
     speak(bench, ledger, (&speaker, about.unwrap_or_else(|| speaker.task.clone())), word, plant)
 }
 
-/// Lets a live worker complete its task, unless it has done so.
+/// Has the worker of a run complete its task.
 pub(super) fn complete(bench: &mut Bench, ledger: &mut Ledger, run: RunId) -> String {
     let Some(speaker) = ledger.speakers.iter().find(|one| one.run == run).cloned() else {
         return String::new();
@@ -59,19 +59,19 @@ pub(super) fn complete(bench: &mut Bench, ledger: &mut Ledger, run: RunId) -> St
     speak(bench, ledger, (&speaker, task), word, None)
 }
 
-/// Repeats the exit of an ended run, which must change nothing.
+/// Reports the exit of an ended run again. The report must change nothing.
 pub(super) fn exit_again(bench: &mut Bench, ledger: &mut Ledger, dice: &mut Dice) -> String {
     let over: Vec<RunId> = ledger.ended.keys().copied().collect();
     let Some(run) = dice.pick(&over).copied() else { return "no run is over".to_owned() };
-    let said = format!("the exit of run {run} comes again");
+    let step_text = format!("the exit of run {run} comes again");
     let before = bench.read(|view| view.last_event());
     let ending = Ending::new(EndCause::Exited { code: 1 });
     let done = bench.call(move |board| board.end_run(run, &ending, &Handed::default()));
     let after = bench.read(|view| view.last_event());
     if done.is_ok_and(|finished| !finished.already_finished) || before != after {
-        ledger.twice.push(said.clone());
+        ledger.twice.push(step_text.clone());
     }
-    said
+    step_text
 }
 
 fn lives(host: &Host, run: RunId) -> bool {
@@ -94,23 +94,23 @@ fn speak(
     let title = format!("task {}", ledger.number());
     let (id, name) = (about.clone(), title.clone());
     let done = bench.call(move |board| write(board, word, &id, name, &actor));
-    let mut said = format!("the worker of run {run} {word} {about}");
+    let mut step_text = format!("the worker of run {run} {word} {about}");
     match done {
         Ok(wrote) => {
             if is_over {
-                ledger.late.push(said.clone());
+                ledger.late.push(step_text.clone());
             }
             match wrote {
                 Wrote::Verdict(kind) if about == speaker.task => drop(ledger.verdicts.insert(run, kind)),
                 Wrote::Task(id, title) => {
-                    drop(ledger.tasks.insert(id, Told { title, comments: Vec::new() }));
+                    drop(ledger.tasks.insert(id, AcknowledgedTask { title, comments: Vec::new() }));
                 }
                 Wrote::Verdict(_) | Wrote::Else => {}
             }
         }
-        Err(error) => said = format!("{said}: {error}"),
+        Err(error) => step_text = format!("{step_text}: {error}"),
     }
-    said
+    step_text
 }
 
 fn tool_call() -> ToolCall {

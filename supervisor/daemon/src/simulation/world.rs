@@ -8,13 +8,13 @@ use kernel::{EventId, Replay, Task, Timestamp};
 use super::bench::{Bench, Death};
 use super::calm::{self, Rest};
 use super::checks;
-use super::desk::{Desk, Move};
+use super::daemon::{Move, SimulatedDaemon};
 use super::dice::Dice;
-use super::fault::{Fault, Trail};
+use super::fault::{Fault, StepHistory};
 use super::hazard::{Hazard, Hazards};
 use super::host::{Host, WorkerLife};
 use super::ledger::Ledger;
-use super::life::{Fixtures, Ground};
+use super::life::{Fixtures, SharedState};
 use super::plant::Plant;
 use super::{people, truth, workers};
 use crate::owner::stopping::StopMode;
@@ -30,7 +30,7 @@ pub(super) struct World {
     bench: Bench,
     host: Host,
     ledger: Ledger,
-    desk: Option<Desk>,
+    daemon: Option<SimulatedDaemon>,
     config: Arc<Config>,
     fixtures: Arc<Fixtures>,
     plant: Option<Plant>,
@@ -47,7 +47,7 @@ pub(super) struct World {
     stirred: bool,
     was_quiet: bool,
     over: Option<Timestamp>,
-    pub(super) trail: Trail,
+    pub(super) history: StepHistory,
 }
 
 /// Returns one of the configurations between which operators change.
@@ -71,7 +71,7 @@ impl World {
             bench,
             host: Host::default(),
             ledger: Ledger::default(),
-            desk: None,
+            daemon: None,
             fixtures,
             plant,
             at_other_times: hazards.clone(),
@@ -82,20 +82,20 @@ impl World {
             stirred: false,
             was_quiet: false,
             over: None,
-            trail: Trail::default(),
+            history: StepHistory::default(),
         }
     }
 
     /// Does one thing, and checks the invariants.
     pub(super) fn step(&mut self) -> Result<(), Fault> {
-        let said = self.anything();
-        self.trail.step(&said);
+        let step_text = self.anything();
+        self.history.step(&step_text);
         self.settle()?;
-        if self.trail.steps.is_multiple_of(THOROUGHLY) {
+        if self.history.steps.is_multiple_of(THOROUGHLY) {
             checks::thoroughly(&self.bench, &self.ledger)?;
             self.host.tidy();
         }
-        if self.trail.steps.is_multiple_of(CALM) {
+        if self.history.steps.is_multiple_of(CALM) {
             self.calm()?;
         }
         Ok(())
@@ -109,10 +109,10 @@ impl World {
 
     /// Informs the daemon of the changes, or buries it, and checks the changed parts.
     fn settle(&mut self) -> Result<(), Fault> {
-        let finished = self.desk.as_ref().is_some_and(|desk| desk.has_finished);
+        let finished = self.daemon.as_ref().is_some_and(|daemon| daemon.has_finished);
         if self.bench.is_dead {
-            self.desk = None;
-            self.trail.note("the daemon dies");
+            self.daemon = None;
+            self.history.note("the daemon dies");
             if self.plant == Some(Plant::GoBack) {
                 self.bench.go_back();
             } else {
@@ -121,8 +121,8 @@ impl World {
             checks::thoroughly(&self.bench, &self.ledger)?;
             (self.replay, self.tasks) = (Replay::default(), None);
         } else if finished {
-            self.desk = None;
-            self.trail.note("the daemon ends");
+            self.daemon = None;
+            self.history.note("the daemon ends");
         }
         if self.bench.take_changed() {
             checks::after_commit(&self.bench, &self.host, &mut self.ledger)?;
@@ -130,8 +130,8 @@ impl World {
             self.seen = checks::of_events(&self.bench, &self.ledger, self.seen)?;
             checks::of_replay(&self.bench, &mut self.replay)?;
             let is_lost = self.plant == Some(Plant::LoseCommits) && self.dice.one_in(3);
-            if let Some(desk) = self.desk.as_mut().filter(|_| !is_lost) {
-                desk.board_changed();
+            if let Some(daemon) = self.daemon.as_mut().filter(|_| !is_lost) {
+                daemon.board_changed();
             }
         }
         checks::after_host(&self.host, &self.ledger)?;
@@ -139,8 +139,8 @@ impl World {
         self.look_at_waits()
     }
 
-    fn ground(&mut self) -> (Option<&mut Desk>, Ground<'_>, &mut Ledger) {
-        let ground = Ground {
+    fn parts(&mut self) -> (Option<&mut SimulatedDaemon>, SharedState<'_>, &mut Ledger) {
+        let parts = SharedState {
             bench: &mut self.bench,
             host: &mut self.host,
             dice: &mut self.dice,
@@ -149,7 +149,7 @@ impl World {
             fixtures: &self.fixtures,
             config: Arc::clone(&self.config),
         };
-        (self.desk.as_mut(), ground, &mut self.ledger)
+        (self.daemon.as_mut(), parts, &mut self.ledger)
     }
 
     /// Checks the reason of each waiting task, and that an idle daemon misses nothing. Skipped while neither the owner
@@ -157,8 +157,8 @@ impl World {
     fn look_at_waits(&mut self) -> Result<(), Fault> {
         let is_over = self.over.is_some_and(|over| over <= self.bench.now());
         let is_known = self.tasks.is_some() && !self.stirred && !is_over;
-        let (desk, on, _) = self.ground();
-        let is_quiet = desk.is_some_and(|desk| desk.is_quiet(&on));
+        let (daemon, on, _) = self.parts();
+        let is_quiet = daemon.is_some_and(|daemon| daemon.is_quiet(&on));
         let was_quiet = std::mem::replace(&mut self.was_quiet, is_quiet);
         if is_known && (was_quiet || !is_quiet) {
             return Ok(());
@@ -171,10 +171,10 @@ impl World {
     }
 
     fn look_at(&mut self, tasks: &[Task]) -> Result<(), Fault> {
-        let (Some(desk), mut on, _) = self.ground() else { return Ok(()) };
-        let over = truth::of_all(desk, tasks, &mut on)?;
-        if desk.is_quiet(&on) && !desk.is_stopping {
-            calm::check_quiet(desk, &mut on)?;
+        let (Some(daemon), mut on, _) = self.parts() else { return Ok(()) };
+        let over = truth::of_all(daemon, tasks, &mut on)?;
+        if daemon.is_quiet(&on) && !daemon.is_stopping {
+            calm::check_quiet(daemon, &mut on)?;
         }
         self.over = over;
         Ok(())
@@ -183,7 +183,7 @@ impl World {
     /// Does something that could happen now.
     fn anything(&mut self) -> String {
         self.bench.clock.advance(Duration::from_micros(self.dice.draw() % 20_000));
-        if self.desk.is_none() && self.dice.one_in(3) {
+        if self.daemon.is_none() && self.dice.one_in(3) {
             return self.begin();
         }
         match self.dice.below(1000) {
@@ -198,32 +198,32 @@ impl World {
                 self.bench.clock.advance(by);
                 format!("{by:?} pass")
             }
-            _ => self.trouble(),
+            _ => self.inject(),
         }
     }
 
     fn begin(&mut self) -> String {
-        let (_, mut on, _) = self.ground();
-        let desk = Desk::start(&mut on);
+        let (_, mut on, _) = self.parts();
+        let daemon = SimulatedDaemon::start(&mut on);
         self.stirred = true;
-        let said = format!("a daemon starts, with {} runs", desk.lives.len());
-        self.desk = Some(desk);
-        said
+        let step_text = format!("a daemon starts, with {} runs", daemon.lives.len());
+        self.daemon = Some(daemon);
+        step_text
     }
 
     /// Lets the daemon or the host make its next move.
     fn go_on(&mut self) -> String {
-        let (desk, mut on, ledger) = self.ground();
+        let (daemon, mut on, ledger) = self.parts();
         let on_host = on.host.movable();
-        let moves = desk.as_ref().map(|desk| desk.moves(&on)).unwrap_or_default();
+        let moves = daemon.as_ref().map(|daemon| daemon.moves(&on)).unwrap_or_default();
         let at = on.dice.below((on_host.len() + moves.len()).max(1));
-        if let (Some(step), Some(desk)) = (moves.get(at), desk) {
-            let runs = desk.lives.len();
-            let said = desk.advance(*step, &mut on, &mut ledger.freed);
+        if let (Some(step), Some(daemon)) = (moves.get(at), daemon) {
+            let runs = daemon.lives.len();
+            let step_text = daemon.advance(*step, &mut on, &mut ledger.freed);
             // The owner loop learns of other moves by its next event.
-            let has_changed = *step == Move::Decide || desk.lives.len() != runs;
+            let has_changed = *step == Move::Decide || daemon.lives.len() != runs;
             self.stirred |= has_changed;
-            return said;
+            return step_text;
         }
         let Some(run) = on_host.get(at - moves.len().min(at)) else { return "nothing happens".to_owned() };
         let clock = Arc::clone(&on.bench.clock);
@@ -231,7 +231,7 @@ impl World {
     }
 
     /// Injects a fault.
-    fn trouble(&mut self) -> String {
+    fn inject(&mut self) -> String {
         let hazard = match self.dice.below(12) {
             0..4 => Hazard::Deaths,
             4..8 => Hazard::FullDisk,
@@ -244,7 +244,7 @@ impl World {
             return "nothing happens".to_owned();
         }
         self.stirred = true;
-        match (hazard, &mut self.desk) {
+        match (hazard, &mut self.daemon) {
             (Hazard::Deaths, _) => self.kill_daemon(),
             (Hazard::FullDisk, _) if self.dice.one_in(2) && !self.bench.is_full() => {
                 let full = u8::try_from(1 + self.dice.below(3)).unwrap_or(1);
@@ -256,16 +256,16 @@ impl World {
                 "the disk has room".to_owned()
             }
             (Hazard::Clock, _) => self.set_clock(),
-            (Hazard::Settings, Some(desk)) => {
+            (Hazard::Settings, Some(daemon)) => {
                 let number = self.dice.below(4);
                 self.config = settings(number);
-                desk.reload(Arc::clone(&self.config));
+                daemon.reload(Arc::clone(&self.config));
                 format!("settings {number} are read")
             }
-            (Hazard::Stops, Some(desk)) => {
+            (Hazard::Stops, Some(daemon)) => {
                 let modes = [StopMode::Leave, StopMode::Drain, StopMode::Preempt, StopMode::Kill];
                 let mode = modes[self.dice.below(4)];
-                desk.stop(mode);
+                daemon.stop(mode);
                 format!("the daemon is asked to stop: {mode:?}")
             }
             (Hazard::Reboots, _) if self.dice.one_in(4) => {
@@ -294,8 +294,8 @@ impl World {
         let by = i64::try_from(self.dice.draw() % 7_200_000_000).unwrap_or(0) - 3_600_000_000;
         let now = self.bench.now();
         self.bench.clock.set(Timestamp::from_micros(now.as_micros() + by));
-        if let Some(desk) = &mut self.desk {
-            desk.clock_set();
+        if let Some(daemon) = &mut self.daemon {
+            daemon.clock_set();
         }
         format!("the clock is set by {} s", by / 1_000_000)
     }
@@ -304,33 +304,33 @@ impl World {
     fn calm(&mut self) -> Result<(), Fault> {
         self.hazards = Hazards::new();
         self.bench.fill(0);
-        self.trail.step("calm");
+        self.history.step("calm");
         for _ in 0..calm::REST {
-            if self.desk.as_ref().is_none_or(|desk| desk.is_stopping) {
-                self.desk = None;
-                let said = self.begin();
-                self.trail.step(&said);
+            if self.daemon.as_ref().is_none_or(|daemon| daemon.is_stopping) {
+                self.daemon = None;
+                let step_text = self.begin();
+                self.history.step(&step_text);
                 self.settle()?;
                 continue;
             }
             self.stirred = true;
-            let (Some(desk), mut on, ledger) = self.ground() else { continue };
-            let next = calm::next(desk, &mut on)?;
+            let (Some(daemon), mut on, ledger) = self.parts() else { continue };
+            let next = calm::next(daemon, &mut on)?;
             if let Rest::Over = next {
                 self.hazards = self.at_other_times.clone();
                 return Ok(());
             }
-            let mut said = String::new();
+            let mut step_text = String::new();
             if let Rest::Host(run) = next
                 && on.host.get(run).is_some_and(|run| run.worker == WorkerLife::Alive)
             {
-                said = workers::complete(on.bench, ledger, run);
+                step_text = workers::complete(on.bench, ledger, run);
             }
-            said.push_str(&calm::rest(desk, &next, &mut on, &mut ledger.freed));
-            self.trail.step(&said);
+            step_text.push_str(&calm::rest(daemon, &next, &mut on, &mut ledger.freed));
+            self.history.step(&step_text);
             self.settle()?;
         }
-        let (Some(desk), mut on, _) = self.ground() else { return Ok(()) };
-        Err(calm::left(desk, &mut on))
+        let (Some(daemon), mut on, _) = self.parts() else { return Ok(()) };
+        Err(calm::unsettled_fault(daemon, &mut on))
     }
 }

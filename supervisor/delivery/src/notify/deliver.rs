@@ -1,7 +1,9 @@
-//! Delivery worker: reads the waiting messages, sends those due, and sleeps until there is news.
+//! Delivers the messages of the outboxes for the daemon: reads the waiting messages, sends the due ones, and sleeps
+//! until a board has news or a message is due.
 //!
-//! Only a message that its service refuses as such is given up after three tries. A wrong token or a deleted chat is
-//! tried for three days, as a service that is down: a mistake that is corrected tomorrow loses no message.
+//! A message whose content its service refuses is given up after three tries. A wrong token or a deleted chat counts as
+//! a service that is down, and is tried until the channel's `give_up_after`, so that a mistake that is corrected on the
+//! next day loses no message.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +14,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::parcel::{Parcel, Reader};
-use super::plan::{Channels, Plan};
-use super::sinks::Sending;
-use super::trail::{Tested, Trail, Undelivered};
-use super::wire::Wire;
+use super::batch::{Batch, ReadAt};
+use super::channel::ChannelClient;
+use super::plan::{Channels, DeliveryPlan};
+use super::sinks::Delivery;
+use super::step_log::{StepLog, Tested, Undelivered};
 use crate::plugins::Calls;
 use base::failpoint;
 use base::failure::Failure;
@@ -27,16 +29,16 @@ use setup::config::notify::Channel;
 
 /// Limit on the messages of one digest.
 const DIGEST: u32 = 200;
-/// Number of tries of a message that its service refuses.
+/// Number of tries of a message whose content its service refuses.
 const REFUSALS: u32 = 3;
-/// Pause after a failed read or write: the disk may be full, or the board closed.
+/// Pause after a failed read or write of a board. The disk may be full, or the board may be closed.
 const TROUBLE: Duration = Duration::from_secs(30);
 
-/// Time for which due messages are still delivered when the daemon ends.
+/// Time for which due messages are still delivered after the daemon begins to end.
 const FAREWELL: Duration = Duration::from_millis(1500);
 
 /// Result of a delivery.
-struct Delivered {
+struct DeliveryResult {
     channel: String,
     /// Pause that the service asked for.
     pause: Option<Duration>,
@@ -44,11 +46,11 @@ struct Delivered {
     is_unwritten: bool,
 }
 
-/// Delivers the messages of all boards until the daemon ends, and then for a moment those due. A delivery that is cut
-/// off is repeated by the next daemon.
+/// Delivers the messages of all boards until the daemon ends, and then the due messages for 1.5 s. The next
+/// daemon repeats a delivery that is cut off, so a message may arrive twice.
 pub async fn deliver(service: Arc<Service>, calls: Calls, stop: CancellationToken) {
     let mut channels = Channels::default();
-    let mut under_way: JoinSet<Delivered> = JoinSet::new();
+    let mut under_way: JoinSet<DeliveryResult> = JoinSet::new();
     let mut trouble: Option<Timestamp> = None;
     let mut config = service.config();
     let mut is_stopping = false;
@@ -61,18 +63,18 @@ pub async fn deliver(service: Arc<Service>, calls: Calls, stop: CancellationToke
         }
         let per_minute = |name: &str| config.notify.channels.get(name).map(Channel::per_minute);
         let waits = trouble.filter(|until| *until > now);
-        let plan = match (waits, look(&service).await) {
-            (Some(until), _) => Plan { next: Some(until), ..Plan::default() },
+        let plan = match (waits, waiting_groups(&service).await) {
+            (Some(until), _) => DeliveryPlan { next: Some(until), ..DeliveryPlan::default() },
             (None, Ok(waiting)) => channels.plan(waiting, per_minute, now),
             (None, Err(failure)) => {
                 tracing::warn!(error = %failure, "outbox_not_read");
-                Plan { next: Some(now.after(TROUBLE)), ..Plan::default() }
+                DeliveryPlan { next: Some(now.after(TROUBLE)), ..DeliveryPlan::default() }
             }
         };
-        service.rest_channels(plan.resting);
-        for (board, crowd) in plan.now {
-            channels.begin(&board, &crowd, now);
-            under_way.spawn(carry(Arc::clone(&service), calls.clone(), board, crowd));
+        service.set_paused_channels(plan.resting);
+        for (board, group) in plan.now {
+            channels.begin(&board, &group, now);
+            under_way.spawn(deliver_group(Arc::clone(&service), calls.clone(), board, group));
         }
         if is_stopping && under_way.is_empty() {
             return;
@@ -88,7 +90,7 @@ pub async fn deliver(service: Arc<Service>, calls: Calls, stop: CancellationToke
             Some(ended) = under_way.join_next() => {
                 let now = SystemClock.now();
                 match ended {
-                    Ok(Delivered { channel, pause, is_unwritten }) => {
+                    Ok(DeliveryResult { channel, pause, is_unwritten }) => {
                         channels.end(&channel, pause, now);
                         trouble = is_unwritten.then(|| now.after(TROUBLE));
                     }
@@ -107,13 +109,13 @@ async fn farewell(stop: CancellationToken) {
 }
 
 /// Returns the waiting groups of messages of all served boards.
-async fn look(service: &Arc<Service>) -> Result<Vec<(BoardName, Crowd)>, Failure> {
+async fn waiting_groups(service: &Arc<Service>) -> Result<Vec<(BoardName, Crowd)>, Failure> {
     let service = Arc::clone(service);
     let read = move || {
         let mut waiting = Vec::new();
         for board in service.served() {
-            let crowds = board.readers().with(|view| view.outbox_heads())?;
-            waiting.extend(crowds.into_iter().map(|crowd| (board.name().clone(), crowd)));
+            let groups = board.readers().with(|view| view.outbox_heads())?;
+            waiting.extend(groups.into_iter().map(|group| (board.name().clone(), group)));
         }
         Ok(waiting)
     };
@@ -121,11 +123,16 @@ async fn look(service: &Arc<Service>) -> Result<Vec<(BoardName, Crowd)>, Failure
     tokio::task::spawn_blocking(read).await.map_err(unread)?
 }
 
-/// Sends the first messages of a group, and records the result.
-async fn carry(service: Arc<Service>, calls: Calls, board: BoardName, crowd: Crowd) -> Delivered {
-    let (channel, name) = (crowd.address.channel.clone(), board.clone());
+/// Sends the first message or the first digest of a group, and records the result on the board.
+async fn deliver_group(
+    service: Arc<Service>,
+    calls: Calls,
+    board: BoardName,
+    group: Crowd,
+) -> DeliveryResult {
+    let (channel, name) = (group.address.channel.clone(), board.clone());
     // A separate task, so that a panic ends only this delivery and the channel stays usable.
-    let carried = tokio::spawn(async move { carry_on(&service, &calls, &name, crowd).await });
+    let carried = tokio::spawn(async move { deliver_batch(&service, &calls, &name, group).await });
     let panicked = |_| Err(Failure::failed("the delivery panicked"));
     let outcome = AbortOnDropHandle::new(carried).await.unwrap_or_else(panicked);
     let (pause, is_unwritten) = match outcome {
@@ -135,52 +142,58 @@ async fn carry(service: Arc<Service>, calls: Calls, board: BoardName, crowd: Cro
             (None, true)
         }
     };
-    Delivered { channel, pause, is_unwritten }
+    DeliveryResult { channel, pause, is_unwritten }
 }
 
-async fn carry_on(
+async fn deliver_batch(
     service: &Arc<Service>,
     calls: &Calls,
     name: &BoardName,
-    crowd: Crowd,
+    group: Crowd,
 ) -> Result<Option<Duration>, Failure> {
     let board = service.board(name)?;
     let config = service.config();
-    let channel = config.notify.channels.get(&crowd.address.channel);
+    let channel = config.notify.channels.get(&group.address.channel);
     let digest_above = channel.and_then(Channel::digest_above);
     let chats = service.chats().chats(service.root());
     let is_heard = |name: &str| chats.usable().any(|(_, chat)| chat.channel == name);
-    let reader = |name: &str| if is_heard(name) { Reader::Chat } else { Reader::Elsewhere };
-    let Some(parcel) = take(&board, crowd, digest_above, reader).await? else { return Ok(None) };
-    let ids: Vec<LetterId> = parcel.letters.iter().map(|letter| letter.id).collect();
+    let reader = |name: &str| if is_heard(name) { ReadAt::Chat } else { ReadAt::Elsewhere };
+    let Some(batch) = take(&board, group, digest_above, reader).await? else { return Ok(None) };
+    let ids: Vec<LetterId> = batch.letters.iter().map(|letter| letter.id).collect();
     let Some(channel) = channel else {
-        let why = format!("there is no channel `{}` in [notify.channels]", parcel.address.channel);
+        let why = format!("there is no channel `{}` in [notify.channels]", batch.address.channel);
         let fallback = setup::config::notify::Channel::absent();
-        return keep_failure(&board, &fallback, &parcel, ids, Undelivered::later(why)).await;
+        return keep_failure(&board, &fallback, &batch, ids, Undelivered::later(why)).await;
     };
-    let name = parcel.address.channel.as_str();
-    let sending = Sending { wire: Wire { service, name, channel }, parcel: &parcel, boards: service, calls };
-    let sent = sending.send(&mut Trail::default()).await;
+    let name = batch.address.channel.as_str();
+    let delivery = Delivery {
+        channel: ChannelClient { service, name, settings: channel },
+        batch: &batch,
+        service,
+        calls,
+    };
+    let sent = delivery.send(&mut StepLog::default()).await;
     failpoint::pass("after-notify");
     match sent {
         Ok(message) => {
-            tracing::debug!(channel = name, messages = ids.len(), id = %parcel.id, "notified");
+            tracing::debug!(channel = name, messages = ids.len(), id = %batch.id, "notified");
             board.write(move |board| board.letters_delivered(&ids, message.as_deref())).await?;
             Ok(None)
         }
-        Err(error) => keep_failure(&board, channel, &parcel, ids, error).await,
+        Err(error) => keep_failure(&board, channel, &batch, ids, error).await,
     }
 }
 
-/// Takes the next message, or a digest. A digest is fixed on the board, so that each try sends the same.
+/// Returns the next message or the next digest of a group; none if no message waits. The messages of a digest are
+/// recorded on the board, so that each try sends the same digest.
 async fn take(
     board: &Arc<BoardHandle>,
-    crowd: Crowd,
+    group: Crowd,
     digest_above: Option<u32>,
-    reader: impl Fn(&str) -> Reader,
-) -> Result<Option<Parcel>, Failure> {
+    reader: impl Fn(&str) -> ReadAt,
+) -> Result<Option<Batch>, Failure> {
     let reading = Arc::clone(board);
-    let read = move || reading.readers().with(|view| view.outbox_of(&crowd, DIGEST));
+    let read = move || reading.readers().with(|view| view.outbox_of(&group, DIGEST));
     let unread = |_| Failure::failed("the outbox was not read");
     let mut letters = tokio::task::spawn_blocking(read).await.map_err(unread)??;
     let Some(first) = letters.first() else { return Ok(None) };
@@ -193,26 +206,27 @@ async fn take(
     } else {
         letters.truncate(1);
     }
-    Ok(Parcel::of(board.id(), board.name(), reader, letters))
+    Ok(Batch::from_letters(board.id(), board.name(), reader, letters))
 }
 
-/// Records the time of the next try, or that the messages are dead. Returns the pause that the service asked for.
+/// Records a failed try: the time of the next try, or that the messages are dead. Returns the pause that the service
+/// asked for.
 async fn keep_failure(
     board: &Arc<BoardHandle>,
     channel: &Channel,
-    parcel: &Parcel,
+    batch: &Batch,
     ids: Vec<LetterId>,
     error: Undelivered,
 ) -> Result<Option<Duration>, Failure> {
     let now = SystemClock.now();
-    let Some(first) = parcel.letters.first() else { return Ok(None) };
+    let Some(first) = batch.letters.first() else { return Ok(None) };
     let (is_over, after) = match &error {
         Undelivered::Refused(_) => (first.attempts + 1 >= REFUSALS, None),
         Undelivered::Later { after, .. } => (is_too_old(first, channel, now), *after),
     };
     let pause = jittered(channel.pause(first.attempts)).max(after.unwrap_or_default());
     let next = (!is_over).then(|| now.after(pause));
-    let (name, why) = (&parcel.address.channel, error.to_string());
+    let (name, why) = (&batch.address.channel, error.to_string());
     if is_over {
         tracing::warn!(channel = %name, task = %first.task_id, error = %why, messages = ids.len(), "messages_dead");
     } else if first.attempts == 0 {
@@ -226,7 +240,7 @@ fn is_too_old(first: &Letter, channel: &Channel, now: Timestamp) -> bool {
     first.failing_since.is_some_and(|since| since.after(channel.give_up_after.duration()) <= now)
 }
 
-/// Returns 75 to 125 % of a pause, so that simultaneous failures are not retried at the same time.
+/// Returns a random 75 to 125 % of a pause, so that simultaneous failures are not retried at the same time.
 fn jittered(pause: Duration) -> Duration {
     pause.mul_f64(rand::rng().random_range(0.75..1.25))
 }
@@ -249,16 +263,21 @@ pub async fn test(
         };
         Failure::new(base::exit::Code::NotFound, missing).hint(hint)
     })?;
-    let mut trail = Trail::default();
+    let mut step_log = StepLog::default();
     let kind = serde_json::to_value(channel.kind).ok();
     let kind = kind.as_ref().and_then(|kind| kind.as_str()).unwrap_or_default().to_owned();
     let read = if service.daemon().is_some() { ", as the daemon has read it" } else { "" };
-    trail.done("configuration", format!("{kind}{read}"));
-    let parcel = Parcel::test(board, name);
-    let sent = Sending { wire: Wire { service, name, channel }, parcel: &parcel, boards: service, calls }
-        .send(&mut trail)
-        .await;
-    let mut steps = trail.into_steps();
+    step_log.done("configuration", format!("{kind}{read}"));
+    let batch = Batch::test(board, name);
+    let sent = Delivery {
+        channel: ChannelClient { service, name, settings: channel },
+        batch: &batch,
+        service,
+        calls,
+    }
+    .send(&mut step_log)
+    .await;
+    let mut steps = step_log.into_steps();
     if let Err(error) = &sent
         && steps.iter().all(|step| step.ok)
     {

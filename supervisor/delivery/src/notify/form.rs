@@ -3,28 +3,28 @@
 use kernel::{Letter, Notice};
 use serde_json::{Value, json};
 
-use super::parcel::Parcel;
+use super::batch::Batch;
 use super::text;
 
 /// Builds the JSON form. Workers' text is in JSON strings, and `text` is the message for people.
-pub(super) fn of(parcel: &Parcel) -> Value {
-    let messages: Vec<Value> = parcel.letters.iter().map(|letter| message(&parcel.id, letter)).collect();
+pub(super) fn from_batch(batch: &Batch) -> Value {
+    let messages: Vec<Value> = batch.letters.iter().map(|letter| message(&batch.id, letter)).collect();
     json!({
         "version": 1,
-        "id": parcel.id,
-        "board": parcel.board,
-        "channel": parcel.address.channel,
-        "chat_id": parcel.address.chat_id,
-        "thread_id": parcel.address.thread_id,
-        "text": text::whole(parcel, text::LONGEST, str::to_owned),
+        "id": batch.id,
+        "board": batch.board,
+        "channel": batch.address.channel,
+        "chat_id": batch.address.chat_id,
+        "thread_id": batch.address.thread_id,
+        "text": text::whole(batch, text::LONGEST, str::to_owned),
         "messages": messages,
     })
 }
 
-fn message(parcel: &str, letter: &Letter) -> Value {
+fn message(batch: &str, letter: &Letter) -> Value {
     let Letter { id, task_id, event_id, tenant, kind, notice, events, created_at, .. } = letter;
     let Notice { title, assignee, text, choices } = notice;
-    let board = parcel.get(..36).unwrap_or(parcel);
+    let board = batch.get(..36).unwrap_or(batch);
     json!({
         "id": format!("{board}-{id}"),
         "kind": kind,

@@ -18,51 +18,51 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::trail::{Trail, Undelivered};
+use super::step_log::{StepLog, Undelivered};
 use base::failure::with_causes;
 
 /// Time limit for each of name resolution, connection and handshake.
 const STEP: Duration = Duration::from_secs(10);
 /// Limit on the response that is read, in bytes.
-const ANSWER_BYTES: usize = 64 << 10;
+const RESPONSE_BYTES: usize = 64 << 10;
 /// Longest pause that a service may ask for.
 const LONGEST_PAUSE: Duration = Duration::from_hours(6);
 
 /// Transport of a request.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+pub(super) trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Transport for S {}
 
 /// A request, without `Debug` because its address and headers may have secrets.
-pub(super) struct Post {
+pub(super) struct HttpRequest {
     method: Method,
     /// Address; the part after the host may be secret.
     pub(super) url: String,
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
     pub(super) body: Vec<u8>,
     /// Limit on the response that is read, in bytes.
-    pub(super) answer_bytes: usize,
+    pub(super) response_bytes: usize,
 }
 
 /// A response, with the beginning of its body.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct HttpResponse {
     pub(super) status: StatusCode,
     /// Pause that its header asks for.
     pub(super) retry_after: Option<Duration>,
     pub(super) body: Bytes,
 }
 
-impl Post {
+impl HttpRequest {
     pub(super) fn json(url: String, body: &Value) -> Self {
         let kind = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let body = body.to_string().into_bytes();
-        Post { method: Method::POST, url, headers: vec![kind], body, answer_bytes: ANSWER_BYTES }
+        HttpRequest { method: Method::POST, url, headers: vec![kind], body, response_bytes: RESPONSE_BYTES }
     }
 
     /// Makes a request that only reads.
     pub(super) fn get(url: String) -> Self {
         let (headers, body) = (Vec::new(), Vec::new());
-        Post { method: Method::GET, url, headers, body, answer_bytes: ANSWER_BYTES }
+        HttpRequest { method: Method::GET, url, headers, body, response_bytes: RESPONSE_BYTES }
     }
 
     /// Adds a header whose value is secret.
@@ -80,26 +80,26 @@ impl Post {
         self,
         trust: Option<Arc<ClientConfig>>,
         limit: Duration,
-        trail: &mut Trail,
-    ) -> Result<Answer, Undelivered> {
+        step_log: &mut StepLog,
+    ) -> Result<HttpResponse, Undelivered> {
         let uri: Uri = self.url.parse().map_err(|_| {
-            trail.failed(
+            step_log.failed(
                 "address",
                 Undelivered::later("the address of the service is invalid: check `url`, `to` and the secret"),
             )
         })?;
-        let stream = connect(&uri, trust, trail).await?;
+        let stream = connect(&uri, trust, step_log).await?;
         let late = || Undelivered::later(format!("no answer within {} s", limit.as_secs()));
-        let answer =
+        let response =
             tokio::time::timeout(limit, self.exchange(&uri, stream)).await.unwrap_or_else(|_| Err(late()));
-        let shown = answer.as_ref().map_or_else(|_| String::new(), |answer| answer.status.to_string());
-        trail.note("request", answer, shown)
+        let shown = response.as_ref().map_or_else(|_| String::new(), |response| response.status.to_string());
+        step_log.record("request", response, shown)
     }
 
-    async fn exchange(self, uri: &Uri, stream: Box<dyn Stream>) -> Result<Answer, Undelivered> {
+    async fn exchange(self, uri: &Uri, stream: Box<dyn Transport>) -> Result<HttpResponse, Undelivered> {
         let broken =
             |e: hyper::Error| Undelivered::later(format!("the connection broke: {}", with_causes(&e)));
-        let answer_bytes = self.answer_bytes;
+        let response_bytes = self.response_bytes;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
         let _connection = AbortOnDropHandle::new(tokio::spawn(connection));
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
@@ -118,35 +118,40 @@ impl Post {
         if let Ok(host) = HeaderValue::from_str(place) {
             headers.insert(header::HOST, host);
         }
-        let answer = sender.send_request(request).await.map_err(broken)?;
-        let (status, retry_after) = (answer.status(), retry_after(answer.headers()));
+        let response = sender.send_request(request).await.map_err(broken)?;
+        let (status, retry_after) = (response.status(), retry_after(response.headers()));
         // A response that is too long still counts: its status decides.
-        let read = Limited::new(answer.into_body(), answer_bytes).collect().await;
+        let read = Limited::new(response.into_body(), response_bytes).collect().await;
         let body = read.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-        Ok(Answer { status, retry_after, body })
+        Ok(HttpResponse { status, retry_after, body })
     }
 }
 
-impl Answer {
-    /// Judges by the status whether the service has accepted the message. `said` is the error in the body, `after` the
+impl HttpResponse {
+    /// Judges by the status whether the service has accepted the message. `error` is the error in the body, `after` the
     /// pause that it asks for.
-    pub(super) fn taken(self, said: Option<&str>, after: Option<Duration>) -> Result<Answer, Undelivered> {
+    pub(super) fn accepted(
+        self,
+        error: Option<&str>,
+        after: Option<Duration>,
+    ) -> Result<HttpResponse, Undelivered> {
         let status = self.status;
-        let said = said.map(|said| said.chars().filter(|c| !c.is_control()).take(200).collect::<String>());
-        let said = said.map(|said| format!(": {said}")).unwrap_or_default();
+        let error =
+            error.map(|error| error.chars().filter(|c| !c.is_control()).take(200).collect::<String>());
+        let error = error.map(|error| format!(": {error}")).unwrap_or_default();
         match status.as_u16() {
             200..=299 => Ok(self),
             300..=399 => Err(Undelivered::later(format!(
                 "the service answers {status}, and redirects are not followed: configure the address that it leads to"
             ))),
             400 | 413 | 422 => {
-                Err(Undelivered::Refused(format!("the service refuses the message: {status}{said}")))
+                Err(Undelivered::Refused(format!("the service refuses the message: {status}{error}")))
             }
             429 | 503 => {
                 let after = after.or(self.retry_after).map(|after| after.min(LONGEST_PAUSE));
-                Err(Undelivered::Later { why: format!("the service answers {status}{said}"), after })
+                Err(Undelivered::Later { why: format!("the service answers {status}{error}"), after })
             }
-            _ => Err(Undelivered::later(format!("the service answers {status}{said}"))),
+            _ => Err(Undelivered::later(format!("the service answers {status}{error}"))),
         }
     }
 
@@ -178,19 +183,19 @@ async fn within<T>(what: &str, doing: impl Future<Output = std::io::Result<T>>) 
 pub(super) async fn connect(
     uri: &Uri,
     trust: Option<Arc<ClientConfig>>,
-    trail: &mut Trail,
-) -> Result<Box<dyn Stream>, Undelivered> {
+    step_log: &mut StepLog,
+) -> Result<Box<dyn Transport>, Undelivered> {
     let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned();
     let is_encrypted = uri.scheme_str() == Some("https");
     let port = uri.port_u16().unwrap_or(if is_encrypted { 443 } else { 80 });
-    let found = within(&format!("resolve {host}"), lookup_host((host.as_str(), port))).await;
-    let found: Vec<_> = trail.note("resolve", found, &host)?.collect();
-    let stream = within(&format!("connect to {host}:{port}"), TcpStream::connect(found.as_slice())).await;
-    let stream = trail.note("connect", stream, format!("{host}:{port}"))?;
+    let addresses = within(&format!("resolve {host}"), lookup_host((host.as_str(), port))).await;
+    let addresses: Vec<_> = step_log.record("resolve", addresses, &host)?.collect();
+    let stream = within(&format!("connect to {host}:{port}"), TcpStream::connect(addresses.as_slice())).await;
+    let stream = step_log.record("connect", stream, format!("{host}:{port}"))?;
     stream.set_nodelay(true).ok();
     let Some(config) = trust.filter(|_| is_encrypted) else {
         return if is_encrypted {
-            Err(trail.failed("tls", Undelivered::later("this host trusts no certificates")))
+            Err(step_log.failed("tls", Undelivered::later("this host trusts no certificates")))
         } else {
             Ok(Box::new(stream))
         };
@@ -201,15 +206,15 @@ pub(super) async fn connect(
         }
         Err(e) => Err(Undelivered::later(format!("TLS with {host}: {e}"))),
     };
-    Ok(Box::new(trail.note("tls", secured, "the certificate is trusted")?))
+    Ok(Box::new(step_log.record("tls", secured, "the certificate is trusted")?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn answer(status: u16, retry_after: Option<u64>) -> Answer {
-        Answer {
+    fn response(status: u16, retry_after: Option<u64>) -> HttpResponse {
+        HttpResponse {
             status: StatusCode::from_u16(status).unwrap(),
             retry_after: retry_after.map(Duration::from_secs),
             body: Bytes::new(),
@@ -218,23 +223,24 @@ mod tests {
 
     #[test]
     fn a_status_says_whether_another_try_may_help_and_when() {
-        assert!(answer(204, None).taken(None, None).is_ok());
+        assert!(response(204, None).accepted(None, None).is_ok());
         for status in [301, 401, 403, 404, 500, 502, 599] {
-            let error = answer(status, Some(9)).taken(None, None).unwrap_err();
+            let error = response(status, Some(9)).accepted(None, None).unwrap_err();
             assert!(matches!(error, Undelivered::Later { after: None, .. }), "{status}: {error}");
         }
         for status in [400, 413, 422] {
             assert!(
-                matches!(answer(status, None).taken(Some("no\nchat"), None), Err(Undelivered::Refused(why)) if why.ends_with(": nochat"))
+                matches!(response(status, None).accepted(Some("no\nchat"), None), Err(Undelivered::Refused(why)) if why.ends_with(": nochat"))
             );
         }
-        let pause = |of: Answer, after: Option<u64>| match of.taken(None, after.map(Duration::from_secs)) {
-            Err(Undelivered::Later { after, .. }) => after.map(|after| after.as_secs()),
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(pause(answer(429, Some(7)), None), Some(7));
-        assert_eq!(pause(answer(429, Some(7)), Some(3)), Some(3), "what the body says comes first");
-        assert_eq!(pause(answer(503, Some(u64::MAX)), None), Some(6 * 3600), "bounded");
+        let pause =
+            |of: HttpResponse, after: Option<u64>| match of.accepted(None, after.map(Duration::from_secs)) {
+                Err(Undelivered::Later { after, .. }) => after.map(|after| after.as_secs()),
+                other => panic!("{other:?}"),
+            };
+        assert_eq!(pause(response(429, Some(7)), None), Some(7));
+        assert_eq!(pause(response(429, Some(7)), Some(3)), Some(3), "what the body says comes first");
+        assert_eq!(pause(response(503, Some(u64::MAX)), None), Some(6 * 3600), "bounded");
     }
 
     #[test]

@@ -13,19 +13,19 @@
 //!
 //! See decision 0146.
 
+mod batch;
+mod channel;
+mod chat_api;
 mod deliver;
 mod form;
 mod http;
-mod parcel;
 mod plan;
 mod sinks;
 mod socket;
-mod talk;
+mod step_log;
 mod text;
-mod trail;
-mod wire;
 
+pub use chat_api::{ChatApi, message_number};
 pub use deliver::{deliver, test};
 pub use socket::Socket;
-pub use talk::{Talk, message_number};
-pub use trail::{Tested, Undelivered};
+pub use step_log::{Tested, Undelivered};

@@ -19,7 +19,7 @@ const MINUTE: Duration = Duration::from_mins(1);
 /// State of the channels beside their messages.
 #[derive(Debug, Default)]
 pub(super) struct Channels {
-    by_name: BTreeMap<String, Pace>,
+    by_name: BTreeMap<String, ChannelUse>,
     /// Turn in which each group was last served. The group with the lowest turn is next.
     turns: BTreeMap<Group, u64>,
     turn: u64,
@@ -27,7 +27,7 @@ pub(super) struct Channels {
 
 /// Recent use of a channel.
 #[derive(Debug, Default)]
-struct Pace {
+struct ChannelUse {
     is_busy: bool,
     /// End of the pause that the service asked for.
     not_before: Option<Timestamp>,
@@ -36,7 +36,7 @@ struct Pace {
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct DeliveryPlan {
     /// At most one group for each free channel.
     pub(super) now: Vec<(BoardName, Crowd)>,
     /// Time of the next delivery, if nothing else happens.
@@ -53,18 +53,18 @@ impl Channels {
         waiting: Vec<(BoardName, Crowd)>,
         per_minute: impl Fn(&str) -> Option<u32>,
         now: Timestamp,
-    ) -> Plan {
+    ) -> DeliveryPlan {
         let groups: BTreeSet<Group> = waiting.iter().map(|(board, crowd)| group(board, crowd)).collect();
         self.turns.retain(|group, _| groups.contains(group));
-        let mut plan = Plan::default();
+        let mut plan = DeliveryPlan::default();
         let mut first: BTreeMap<String, (BoardName, Crowd)> = BTreeMap::new();
         for (board, crowd) in waiting {
-            let pace = self.by_name.entry(crowd.address.channel.clone()).or_default();
-            if pace.is_busy {
+            let channel_use = self.by_name.entry(crowd.address.channel.clone()).or_default();
+            if channel_use.is_busy {
                 // The end of its delivery triggers another plan.
                 continue;
             }
-            let free_at = pace.free_at(per_minute(&crowd.address.channel), now);
+            let free_at = channel_use.free_at(per_minute(&crowd.address.channel), now);
             if free_at > now {
                 plan.resting.insert(crowd.address.channel.clone(), free_at);
             }
@@ -92,27 +92,27 @@ impl Channels {
     pub(super) fn begin(&mut self, board: &BoardName, crowd: &Crowd, now: Timestamp) {
         self.turn += 1;
         self.turns.insert(group(board, crowd), self.turn);
-        let pace = self.by_name.entry(crowd.address.channel.clone()).or_default();
-        pace.is_busy = true;
-        pace.sent.push_back(now);
+        let channel_use = self.by_name.entry(crowd.address.channel.clone()).or_default();
+        channel_use.is_busy = true;
+        channel_use.sent.push_back(now);
     }
 
     /// Records the end of a delivery, and the pause that the service asked for.
     pub(super) fn end(&mut self, channel: &str, pause: Option<Duration>, now: Timestamp) {
-        let Some(pace) = self.by_name.get_mut(channel) else { return };
-        pace.is_busy = false;
-        pace.not_before = pause.map(|pause| now.after(pause));
+        let Some(channel_use) = self.by_name.get_mut(channel) else { return };
+        channel_use.is_busy = false;
+        channel_use.not_before = pause.map(|pause| now.after(pause));
     }
 
     /// Forgets the pauses, because the configuration has changed.
     pub(super) fn forget_pauses(&mut self) {
-        for pace in self.by_name.values_mut() {
-            pace.not_before = None;
+        for channel_use in self.by_name.values_mut() {
+            channel_use.not_before = None;
         }
     }
 }
 
-impl Pace {
+impl ChannelUse {
     fn free_at(&mut self, per_minute: Option<u32>, now: Timestamp) -> Timestamp {
         while self.sent.front().is_some_and(|sent| sent.after(MINUTE) <= now || *sent > now) {
             self.sent.pop_front();
@@ -144,7 +144,7 @@ mod tests {
         (BoardName::default(), Crowd { address, tenant, due_at: at(due), waiting: 1 })
     }
 
-    fn names(plan: &Plan) -> Vec<String> {
+    fn names(plan: &DeliveryPlan) -> Vec<String> {
         plan.now.iter().map(|(_, crowd)| crowd.tenant.clone().unwrap().to_string()).collect()
     }
 

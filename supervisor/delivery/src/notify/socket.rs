@@ -9,9 +9,9 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
-use super::http::{Stream, connect};
-use super::trail::{Trail, Undelivered};
-use super::wire::Wire;
+use super::channel::ChannelClient;
+use super::http::{Transport, connect};
+use super::step_log::{StepLog, Undelivered};
 
 /// Size limit of one message, in bytes.
 const MESSAGE_BYTES: usize = 4 << 20;
@@ -20,11 +20,11 @@ const LIMIT: Duration = Duration::from_secs(15);
 
 /// An open connection.
 #[expect(missing_debug_implementations, reason = "a stream of any kind")]
-pub struct Socket(WebSocketStream<Box<dyn Stream>>);
+pub struct Socket(WebSocketStream<Box<dyn Transport>>);
 
 impl Socket {
     /// Opens a connection. The address may have a secret in its query, so errors do not show it.
-    pub(super) async fn open(wire: &Wire<'_>, url: &str) -> Result<Self, Undelivered> {
+    pub(super) async fn open(channel: &ChannelClient<'_>, url: &str) -> Result<Self, Undelivered> {
         let unusable = || Undelivered::later("the address of the socket does not begin with wss:// or ws://");
         let http = match url.split_once("://") {
             Some(("wss", rest)) => format!("https://{rest}"),
@@ -32,9 +32,9 @@ impl Socket {
             Some(_) | None => return Err(unusable()),
         };
         let uri: Uri = http.parse().map_err(|_| unusable())?;
-        let trail = &mut Trail::default();
-        let trust = wire.trust_for(&http, trail).await?;
-        let stream = connect(&uri, trust, trail).await?;
+        let step_log = &mut StepLog::default();
+        let trust = channel.trust_for(&http, step_log).await?;
+        let stream = connect(&uri, trust, step_log).await?;
         let bounds = WebSocketConfig::default()
             .max_message_size(Some(MESSAGE_BYTES))
             .max_frame_size(Some(MESSAGE_BYTES))
@@ -76,8 +76,8 @@ impl Socket {
     }
 
     pub async fn send(&mut self, message: &Value) -> Result<(), Undelivered> {
-        let sending = self.0.send(Message::text(message.to_string()));
-        match tokio::time::timeout(LIMIT, sending).await {
+        let delivery = self.0.send(Message::text(message.to_string()));
+        match tokio::time::timeout(LIMIT, delivery).await {
             Ok(sent) => sent.map_err(|error| broken(&error)),
             Err(_) => Err(Undelivered::later("the service takes nothing from the socket")),
         }
@@ -87,8 +87,8 @@ impl Socket {
 /// Describes a failure. The text of an HTTP refusal is left out, because it may repeat the address.
 fn broken(error: &Error) -> Undelivered {
     Undelivered::later(match error {
-        Error::Http(answer) => {
-            format!("the service answers {} instead of opening the socket", answer.status())
+        Error::Http(response) => {
+            format!("the service answers {} instead of opening the socket", response.status())
         }
         Error::Io(error) => format!("the socket broke: {error}"),
         Error::Capacity(_) => "the service sends more than is read".to_owned(),
@@ -105,7 +105,7 @@ mod tests {
     #[tokio::test]
     async fn a_service_that_only_asks_for_a_sign_of_life_is_not_silent() {
         let (near, far) = tokio::io::duplex(1 << 16);
-        let near: Box<dyn Stream> = Box::new(near);
+        let near: Box<dyn Transport> = Box::new(near);
         let mut socket = Socket(WebSocketStream::from_raw_socket(near, Role::Client, None).await);
         let mut service = WebSocketStream::from_raw_socket(far, Role::Server, None).await;
         service.send(Message::Ping(Vec::new().into())).await.unwrap();

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use kernel::{Letter, NoticeKind, Question};
 
-use super::parcel::{Parcel, Reader};
+use super::batch::{Batch, ReadAt};
 
 /// Limit on a message, in characters: the least limit of the services (Discord, 2000), with a margin for different ways
 /// of counting.
@@ -16,8 +16,8 @@ const LINES: usize = 20;
 const LINE: usize = 80;
 
 /// Returns the subject: the event and its task.
-pub(super) fn subject(parcel: &Parcel) -> String {
-    match parcel.letters.as_slice() {
+pub(super) fn subject(batch: &Batch) -> String {
+    match batch.letters.as_slice() {
         [] => "test message of supervisor".to_owned(),
         [one] => cut(&head(one, str::to_owned), 200),
         many => format!("{} messages about tasks", many.len()),
@@ -25,19 +25,19 @@ pub(super) fn subject(parcel: &Parcel) -> String {
 }
 
 /// Returns the whole message, cut to `longest` characters.
-pub(super) fn whole(parcel: &Parcel, longest: usize, escape: impl Fn(&str) -> String + Copy) -> String {
-    let text = match parcel.letters.as_slice() {
+pub(super) fn whole(batch: &Batch, longest: usize, escape: impl Fn(&str) -> String + Copy) -> String {
+    let text = match batch.letters.as_slice() {
         [] => "supervisor: this is a test of the channel; nothing has happened".to_owned(),
-        [one] => single(one, parcel.reader, escape),
-        many => digest(many, parcel.reader, escape),
+        [one] => single(one, batch.reader, escape),
+        many => digest(many, batch.reader, escape),
     };
     cut(&text, longest)
 }
 
 /// Returns the message without its subject.
-pub(super) fn body(parcel: &Parcel, longest: usize, escape: impl Fn(&str) -> String + Copy) -> String {
-    let text = whole(parcel, longest, escape);
-    match (parcel.letters.as_slice(), text.split_once('\n')) {
+pub(super) fn body(batch: &Batch, longest: usize, escape: impl Fn(&str) -> String + Copy) -> String {
+    let text = whole(batch, longest, escape);
+    match (batch.letters.as_slice(), text.split_once('\n')) {
         ([_], Some((_, rest))) => rest.to_owned(),
         _ => text,
     }
@@ -47,7 +47,7 @@ fn head(letter: &Letter, escape: impl Fn(&str) -> String) -> String {
     format!("{}: {} ({})", word(letter.kind), escape(&visible(&letter.notice.title)), letter.task_id)
 }
 
-fn single(letter: &Letter, reader: Reader, escape: impl Fn(&str) -> String + Copy) -> String {
+fn single(letter: &Letter, reader: ReadAt, escape: impl Fn(&str) -> String + Copy) -> String {
     let mut text = head(letter, escape);
     let mut line = |line: &str| {
         write!(text, "\n{line}").ok();
@@ -56,8 +56,8 @@ fn single(letter: &Letter, reader: Reader, escape: impl Fn(&str) -> String + Cop
         line(&format!("{} messages were left out: too many waited", letter.events));
         return text;
     }
-    if let Some(said) = &letter.notice.text {
-        line(&escape(&visible(said)));
+    if let Some(text) = &letter.notice.text {
+        line(&escape(&visible(text)));
     }
     for (number, choice) in letter.notice.choices.iter().enumerate() {
         line(&format!("{}. {}", number + 1, escape(&visible(choice))));
@@ -65,16 +65,16 @@ fn single(letter: &Letter, reader: Reader, escape: impl Fn(&str) -> String + Cop
     if letter.events > 1 {
         line(&format!("(and {} before it)", letter.events - 1));
     }
-    if let Some(way) = way_out(letter, reader) {
+    if let Some(way) = next_step(letter, reader) {
         line(&way);
     }
     text
 }
 
 /// Returns the command that acts on a message, if a person has to act.
-fn way_out(letter: &Letter, reader: Reader) -> Option<String> {
+fn next_step(letter: &Letter, reader: ReadAt) -> Option<String> {
     let id = &letter.task_id;
-    let is_chat = reader == Reader::Chat;
+    let is_chat = reader == ReadAt::Chat;
     match letter.kind {
         NoticeKind::Question => {
             let question = Question { choices: letter.notice.choices.clone(), ..Question::default() };
@@ -101,25 +101,25 @@ fn way_out(letter: &Letter, reader: Reader) -> Option<String> {
 }
 
 /// Returns a verb in the form for the message's reader.
-fn verb(name: &str, reader: Reader) -> String {
+fn verb(name: &str, reader: ReadAt) -> String {
     match reader {
-        Reader::Elsewhere => format!("supervisor {name}"),
-        Reader::Chat => format!("/task {name}"),
+        ReadAt::Elsewhere => format!("supervisor {name}"),
+        ReadAt::Chat => format!("/task {name}"),
     }
 }
 
 /// Returns a digest. Messages that a person has to act on come first.
-fn digest(letters: &[Letter], reader: Reader, escape: impl Fn(&str) -> String + Copy) -> String {
+fn digest(letters: &[Letter], reader: ReadAt, escape: impl Fn(&str) -> String + Copy) -> String {
     let total: u64 = letters.iter().map(|letter| u64::from(letter.events)).sum();
     let mut text = format!("{total} messages have waited:");
     let (urgent, other): (Vec<&Letter>, Vec<&Letter>) =
         letters.iter().partition(|letter| letter.kind.needs_somebody());
     for letter in urgent.iter().chain(&other).take(LINES) {
         let short = cut(&letter.notice.title, LINE / 2);
-        let said =
-            letter.notice.text.as_deref().map(|said| format!(": {}", escape(&cut(&visible(said), LINE / 2))));
+        let detail =
+            letter.notice.text.as_deref().map(|text| format!(": {}", escape(&cut(&visible(text), LINE / 2))));
         let line = format!("{} {} {}", word(letter.kind), letter.task_id, escape(&visible(&short)));
-        write!(text, "\n- {line}{}", said.unwrap_or_default()).ok();
+        write!(text, "\n- {line}{}", detail.unwrap_or_default()).ok();
         // A digest is cut between its lines.
         if text.chars().count() > LONGEST - 120 {
             break;
@@ -195,19 +195,19 @@ mod tests {
         }
     }
 
-    fn parcel(letters: Vec<Letter>) -> Parcel {
-        read_by(Reader::Elsewhere, letters)
+    fn batch(letters: Vec<Letter>) -> Batch {
+        read_by(ReadAt::Elsewhere, letters)
     }
 
-    fn read_by(reader: Reader, letters: Vec<Letter>) -> Parcel {
+    fn read_by(reader: ReadAt, letters: Vec<Letter>) -> Batch {
         let board = "default".parse().unwrap();
-        Parcel::of(kernel::BoardId(uuid::Uuid::nil()), &board, |_| reader, letters).unwrap()
+        Batch::from_letters(kernel::BoardId(uuid::Uuid::nil()), &board, |_| reader, letters).unwrap()
     }
 
     #[test]
     fn a_message_in_a_chat_names_what_can_be_written_there() {
         let last = |kind| {
-            let text = whole(&read_by(Reader::Chat, vec![letter(1, kind, "paint")]), LONGEST, str::to_owned);
+            let text = whole(&read_by(ReadAt::Chat, vec![letter(1, kind, "paint")]), LONGEST, str::to_owned);
             text.lines().last().unwrap().to_owned()
         };
         assert_eq!(last(NoticeKind::Question), "reply with the answer, or send: /task answer t_00000001 1");
@@ -218,12 +218,12 @@ mod tests {
         assert_eq!(last(NoticeKind::Review), "review it with: /task show t_00000001");
         assert_eq!(last(NoticeKind::Blocked), "let it go on with: /task unblock t_00000001");
         let many = (1..40).map(|n| letter(n, NoticeKind::Completed, "x")).collect();
-        assert!(whole(&read_by(Reader::Chat, many), LONGEST, str::to_owned).ends_with("more: /task list"));
+        assert!(whole(&read_by(ReadAt::Chat, many), LONGEST, str::to_owned).ends_with("more: /task list"));
     }
 
     #[test]
     fn a_question_has_numbered_choices_and_the_command_that_answers_it() {
-        let one = parcel(vec![letter(1, NoticeKind::Question, "paint")]);
+        let one = batch(vec![letter(1, NoticeKind::Question, "paint")]);
         insta::assert_snapshot!(whole(&one, LONGEST, str::to_owned), @r"
         question: paint (t_00000001)
         which?
@@ -239,7 +239,7 @@ mod tests {
     fn a_digest_begins_with_what_needs_somebody_and_counts_what_it_leaves_out() {
         let mut letters: Vec<Letter> = (1..40).map(|n| letter(n, NoticeKind::Completed, "x")).collect();
         letters.push(letter(40, NoticeKind::GaveUp, "y"));
-        let text = whole(&parcel(letters), LONGEST, str::to_owned);
+        let text = whole(&batch(letters), LONGEST, str::to_owned);
         assert!(text.starts_with("40 messages have waited:\n- gave up t_00000028 y: which?\n"), "{text}");
         assert!(text.ends_with("\nand 20 more: supervisor list"), "{text}");
     }
@@ -250,7 +250,7 @@ mod tests {
         let title = format!("\u{202e}{}\u{200b}\n", "*".repeat(5000));
         for count in [1, 50] {
             let letters = (1..=count).map(|n| letter(n, NoticeKind::Blocked, &title)).collect();
-            let text = whole(&parcel(letters), LONGEST, escape);
+            let text = whole(&batch(letters), LONGEST, escape);
             assert!(text.chars().count() <= LONGEST + 1, "{count}");
             assert!(!text.contains(['\u{202e}', '\u{200b}']));
         }

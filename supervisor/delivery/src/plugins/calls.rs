@@ -10,24 +10,24 @@ use policies::{Identity, Policy};
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::protocol::{REPLY, Reply, plain};
-use super::state::{fits, outgrown};
-use super::users::settle;
-use crate::program::{Ended, Flood, Program};
-use api::{Inside, blocking};
+use super::protocol::{PluginOutput, REPLY, plain};
+use super::state::{fits, wait_until_too_large};
+use super::users::ensure_state;
+use crate::program::{ExcessOutput, Program, ProgramResult};
+use api::{InProcessRouter, blocking};
 use base::exit::Code;
 use base::failure::Failure;
 use service::Service;
-use setup::automation::plugins::{Ground, Plugin, inspect};
+use setup::automation::plugins::{DirectoryUse, Plugin, inspect};
 
 /// Limit on the concurrent calls of verbs and tools of one plugin.
-const ASKED: usize = 4;
-/// Longest wait of a caller for its turn.
-const TURN: Duration = Duration::from_secs(30);
+const CONCURRENT: usize = 4;
+/// Longest wait of a caller for its slot.
+const WAIT: Duration = Duration::from_secs(30);
 
 /// Cause of a call. Each cause has its own queue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Line {
+pub enum CallQueue {
     /// An event of a board: one at a time for each board, so that no board waits for another.
     Events(BoardName),
     /// A caller's request: a few at a time.
@@ -43,76 +43,78 @@ pub struct Calls(Arc<UnderWay>);
 
 #[derive(Debug, Default)]
 struct UnderWay {
-    turns: Mutex<BTreeMap<(PluginName, Line), Arc<Turns>>>,
+    slots: Mutex<BTreeMap<(PluginName, CallQueue), Arc<CallSlots>>>,
     of_workers: OfWorkers,
     /// Held while a plugin gets its user, so that no two get the same.
     users: Arc<Mutex<()>>,
-    inside: OnceLock<Inside>,
+    router: OnceLock<InProcessRouter>,
 }
 
 /// Turns of one plugin in one queue. Each has a number, and with it a directory of its own.
 #[derive(Debug)]
-struct Turns {
+struct CallSlots {
     free: Mutex<Vec<usize>>,
     permits: Arc<Semaphore>,
 }
 
 /// Turn of one call.
-struct Turn {
-    turns: Arc<Turns>,
+struct CallSlot {
+    slots: Arc<CallSlots>,
     number: usize,
     // Dropped after the number is returned, so that a holder of a permit always finds a number.
     _permit: OwnedSemaphorePermit,
 }
 
-impl Turns {
-    fn of(line: &Line) -> Self {
-        let count = match line {
-            Line::Events(_) => 1,
-            Line::Asked => ASKED,
+impl CallSlots {
+    fn for_queue(queue: &CallQueue) -> Self {
+        let count = match queue {
+            CallQueue::Events(_) => 1,
+            CallQueue::Asked => CONCURRENT,
         };
-        Turns { free: Mutex::new((0..count).collect()), permits: Arc::new(Semaphore::new(count)) }
+        CallSlots { free: Mutex::new((0..count).collect()), permits: Arc::new(Semaphore::new(count)) }
     }
 }
 
-impl Drop for Turn {
+impl Drop for CallSlot {
     fn drop(&mut self) {
-        self.turns.free.lock().unwrap_or_else(PoisonError::into_inner).push(self.number);
+        self.slots.free.lock().unwrap_or_else(PoisonError::into_inner).push(self.number);
     }
 }
 
 impl Calls {
     /// Sets the access by which plugins' requests are carried out.
-    pub fn use_inside(&self, inside: Inside) {
+    pub fn use_router(&self, inside: InProcessRouter) {
         // A daemon sets it once.
-        drop(self.0.inside.set(inside));
+        drop(self.0.router.set(inside));
     }
 
-    pub(super) fn inside(&self) -> Option<&Inside> {
-        self.0.inside.get()
+    pub(super) fn router(&self) -> Option<&InProcessRouter> {
+        self.0.router.get()
     }
 
     pub(super) fn of_workers(&self) -> &OfWorkers {
         &self.0.of_workers
     }
 
-    async fn turn(&self, plugin: &PluginName, line: &Line) -> Result<Turn, Failure> {
-        let turns = {
-            let mut turns = self.0.turns.lock().unwrap_or_else(PoisonError::into_inner);
+    async fn slot(&self, plugin: &PluginName, queue: &CallQueue) -> Result<CallSlot, Failure> {
+        let slots = {
+            let mut slots = self.0.slots.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(
-                turns.entry((plugin.clone(), line.clone())).or_insert_with(|| Arc::new(Turns::of(line))),
+                slots
+                    .entry((plugin.clone(), queue.clone()))
+                    .or_insert_with(|| Arc::new(CallSlots::for_queue(queue))),
             )
         };
-        let busy = || Failure::new(Code::TryAgain, format!("{ASKED} calls of it are under way"));
-        let permit = Arc::clone(&turns.permits).acquire_owned();
-        let permit = match line {
+        let busy = || Failure::new(Code::TryAgain, format!("{CONCURRENT} calls of it are under way"));
+        let permit = Arc::clone(&slots.permits).acquire_owned();
+        let permit = match queue {
             // Delivery of events waits as long as needed, because a timeout would count as a failed call.
-            Line::Events(_) => permit.await,
-            Line::Asked => tokio::time::timeout(TURN, permit).await.map_err(|_| busy())?,
+            CallQueue::Events(_) => permit.await,
+            CallQueue::Asked => tokio::time::timeout(WAIT, permit).await.map_err(|_| busy())?,
         };
         let permit = permit.map_err(|_| busy())?;
-        let number = turns.free.lock().unwrap_or_else(PoisonError::into_inner).pop().ok_or_else(busy)?;
-        Ok(Turn { turns, number, _permit: permit })
+        let number = slots.free.lock().unwrap_or_else(PoisonError::into_inner).pop().ok_or_else(busy)?;
+        Ok(CallSlot { slots, number, _permit: permit })
     }
 
     /// Makes a call, and returns the reply. An error has a message for the operator.
@@ -120,16 +122,16 @@ impl Calls {
         &self,
         service: &Arc<Service>,
         plugin: &Plugin,
-        asked: &Value,
-        line: Line,
-    ) -> Result<Reply, Failure> {
-        let turn = self.turn(&plugin.name, &line).await?;
-        let kind = match line {
-            Line::Events(board) => format!("event-{board}"),
-            Line::Asked => "asked".to_owned(),
+        request: &Value,
+        queue: CallQueue,
+    ) -> Result<PluginOutput, Failure> {
+        let slot = self.slot(&plugin.name, &queue).await?;
+        let kind = match queue {
+            CallQueue::Events(board) => format!("event-{board}"),
+            CallQueue::Asked => "asked".to_owned(),
         };
-        let place = service.root().plugin_home(&format!("{}.{kind}-{}", plugin.name, turn.number));
-        self.call_in(service, plugin, asked, &place).await
+        let directory = service.root().plugin_home(&format!("{}.{kind}-{}", plugin.name, slot.number));
+        self.call_in(service, plugin, request, &directory).await
     }
 
     /// Makes a call in the caller's directory.
@@ -137,30 +139,35 @@ impl Calls {
         &self,
         service: &Arc<Service>,
         plugin: &Plugin,
-        asked: &Value,
-        place: &Path,
-    ) -> Result<Reply, Failure> {
+        request: &Value,
+        directory: &Path,
+    ) -> Result<PluginOutput, Failure> {
         let policy = policy(service, plugin)?;
-        let identity = self.settle(service, plugin).await?;
-        let ended = run(service, plugin, &policy, identity, asked, place).await?;
+        let identity = self.ensure_state(service, plugin).await?;
+        let ended = run(service, plugin, &policy, identity, request, directory).await?;
         if let Some(why) = ended.failure() {
             return Err(Failure::failed(why));
         }
-        let reply = Reply::parse(&ended.output).map_err(Failure::failed)?;
+        let reply = PluginOutput::parse(&ended.output).map_err(Failure::failed)?;
         match reply.error {
             Some(why) => Err(Failure::failed(plain(&why))),
             None => Ok(reply),
         }
     }
 
-    async fn settle(&self, service: &Arc<Service>, plugin: &Plugin) -> Result<Option<Identity>, Failure> {
+    async fn ensure_state(
+        &self,
+        service: &Arc<Service>,
+        plugin: &Plugin,
+    ) -> Result<Option<Identity>, Failure> {
         let (service, plugin, users) = (Arc::clone(service), plugin.clone(), Arc::clone(&self.0.users));
         let settle = move || {
             // The directory may have been replaced since the daemon read its files.
-            inspect(&plugin.dir, Ground::Installed).map_err(|unfit| Failure::failed(unfit.to_string()))?;
+            inspect(&plugin.dir, DirectoryUse::Installed)
+                .map_err(|unfit| Failure::failed(unfit.to_string()))?;
             fits(&plugin)?;
             let _one = users.lock().unwrap_or_else(PoisonError::into_inner);
-            settle(&service, &plugin)
+            ensure_state(&service, &plugin)
         };
         blocking("the state of the plugin was not made", settle).await?
     }
@@ -177,9 +184,9 @@ async fn run(
     plugin: &Plugin,
     policy: &Policy,
     identity: Option<Identity>,
-    asked: &Value,
-    place: &Path,
-) -> Result<Ended, Failure> {
+    request: &Value,
+    directory: &Path,
+) -> Result<ProgramResult, Failure> {
     let (argv, state) = (plugin.command(), plugin.state());
     let mut variables = BTreeMap::new();
     variables.insert("PLUGIN_DIR".to_owned(), plugin.dir.display().to_string());
@@ -192,16 +199,16 @@ async fn run(
         argv: &argv,
         policy,
         identity,
-        place,
+        directory_of_start: directory,
         execute,
         directory: Some(plugin.dir.clone()),
         workspace: Some(state),
         variables,
         limit: plugin.manifest.timeout.duration(),
         kept: REPLY,
-        flood: Flood::End,
+        flood: ExcessOutput::End,
     };
     let prepared = program.prepare(service).await?;
-    let ended = prepared.run_unless(asked.to_string().as_bytes(), outgrown(plugin)).await;
+    let ended = prepared.run_unless(request.to_string().as_bytes(), wait_until_too_large(plugin)).await;
     ended.map_err(|e| Failure::failed(e.to_string()))
 }

@@ -9,16 +9,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::asked::{self, Asking};
 use super::calls::{Calls, policy};
 use super::install::copy;
+use super::requested_call::{self, CallRequest};
 use super::{prompt, protocol, requests, sink};
 use base::failure::Failure;
 use base::paths::{Root, make_dir};
 use base::steps::Step;
-use host::remove::remove_kept;
+use host::remove::remove_retained;
 use service::Service;
-use setup::automation::plugins::{Ground, Plugin, inspect};
+use setup::automation::plugins::{DirectoryUse, Plugin, inspect};
 use setup::config::settings;
 
 /// Prefix of the directory of a copy.
@@ -28,7 +28,7 @@ const FORGOTTEN: Duration = Duration::from_hours(2);
 
 /// Result of a check.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Checked {
+pub struct CheckedPlugin {
     pub plugin: String,
     /// True if each step worked.
     pub ok: bool,
@@ -38,10 +38,10 @@ pub struct Checked {
 
 /// Steps so far.
 #[derive(Default)]
-struct Trail(Vec<Step>);
+struct CheckSteps(Vec<Step>);
 
-impl Trail {
-    fn note<T>(&mut self, name: &str, outcome: Result<T, String>, detail: impl Into<String>) -> Option<T> {
+impl CheckSteps {
+    fn record<T>(&mut self, name: &str, outcome: Result<T, String>, detail: impl Into<String>) -> Option<T> {
         let (ok, value, detail) = match outcome {
             Ok(value) => (true, Some(value), detail.into()),
             Err(why) => (false, None, why),
@@ -52,32 +52,32 @@ impl Trail {
 }
 
 /// Checks the plugin in a directory. The owner of an installed one must be right, too.
-pub async fn check(service: &Arc<Service>, dir: &Path, ground: Ground) -> Checked {
+pub async fn check(service: &Arc<Service>, dir: &Path, ground: DirectoryUse) -> CheckedPlugin {
     let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let mut trail = Trail::default();
+    let mut steps = CheckSteps::default();
     // The steps record any failure.
-    let _: Option<()> = steps(service, dir, &name, ground, &mut trail).await;
-    let ok = trail.0.iter().all(|step| step.ok);
-    Checked { plugin: name, ok, steps: trail.0 }
+    let _: Option<()> = run_steps(service, dir, &name, ground, &mut steps).await;
+    let ok = steps.0.iter().all(|step| step.ok);
+    CheckedPlugin { plugin: name, ok, steps: steps.0 }
 }
 
-async fn steps(
+async fn run_steps(
     service: &Arc<Service>,
     dir: &Path,
     name: &str,
-    ground: Ground,
-    trail: &mut Trail,
+    ground: DirectoryUse,
+    steps: &mut CheckSteps,
 ) -> Option<()> {
     let fit = inspect(dir, ground).map_err(|unfit| unfit.to_string());
-    trail.note("directory", fit, dir.display().to_string())?;
+    steps.record("directory", fit, dir.display().to_string())?;
     let text =
         settings::read(&dir.join("plugin.toml")).map_err(|e| format!("plugin.toml cannot be read: {e}"));
     let read = text.and_then(|text| Plugin::parse(name, &text, dir).map_err(|defect| defect.to_string()));
-    let plugin = trail.note("plugin.toml", read, "it can be used")?;
+    let plugin = steps.record("plugin.toml", read, "it can be used")?;
     let held = policy(service, &plugin).map_err(|failure| failure.message);
-    trail.note("policy", held, plugin.manifest.policy.clone())?;
+    steps.record("policy", held, plugin.manifest.policy.clone())?;
     let base = service.root().plugin_home(&format!("{COPY}{}", uuid::Uuid::new_v4()));
-    let tried = tried(service, &plugin, &base, trail).await;
+    let tried = call_copy(service, &plugin, &base, steps).await;
     if let Err(failure) = remove(&base, &plugin) {
         tracing::warn!(dir = %base.display(), error = %failure, "plugin_copy_not_removed");
     }
@@ -93,7 +93,8 @@ pub(super) fn sweep(root: &Root) {
         let Some(name) = name.to_str().filter(|name| name.starts_with(COPY)) else { continue };
         if is_old() == Some(true) {
             let copies = std::fs::read_dir(homes.join(name)).into_iter().flatten().flatten();
-            let states = copies.map(|copy| remove_kept(&copy.path(), "state")).all(|removed| removed.is_ok());
+            let states =
+                copies.map(|copy| remove_retained(&copy.path(), "state")).all(|removed| removed.is_ok());
             if !states || std::fs::remove_dir_all(homes.join(name)).is_err() {
                 tracing::warn!(name, "plugin_copy_not_removed");
             }
@@ -103,39 +104,45 @@ pub(super) fn sweep(root: &Root) {
 
 fn remove(base: &Path, plugin: &Plugin) -> Result<(), Failure> {
     let copied = base.join(plugin.name.as_str());
-    remove_kept(&copied, "state")
+    remove_retained(&copied, "state")
         .map_err(|stays| Failure::failed(format!("failed to remove {}: {stays}", copied.display())))?;
     std::fs::remove_dir_all(base).map_err(|e| Failure::file("remove", base, &e))
 }
 
 /// Calls a copy of the plugin, so that its own state stays as it is.
-async fn tried(service: &Arc<Service>, plugin: &Plugin, base: &Path, trail: &mut Trail) -> Option<()> {
+async fn call_copy(
+    service: &Arc<Service>,
+    plugin: &Plugin,
+    base: &Path,
+    steps: &mut CheckSteps,
+) -> Option<()> {
     let copied = base.join(plugin.name.as_str());
     let made =
         make_parents(base).and_then(|()| copy(&plugin.dir, &copied)).map_err(|failure| failure.message);
-    trail.note("copy", made, "a copy with a state of its own")?;
+    steps.record("copy", made, "a copy with a state of its own")?;
     let plugin = Plugin { dir: copied, ..plugin.clone() };
     let calls = Calls::default();
     for kind in plugin.manifest.kinds() {
         let asked = protocol::event(&plugin.name, &BoardName::default(), &made_up(&kind));
-        call(service, &calls, &plugin, &format!("event {kind}"), asked, base, trail).await?;
+        call(service, &calls, &plugin, &format!("event {kind}"), asked, base, steps).await?;
     }
     let (board, caller) = (BoardName::default(), Actor::person("check"));
     for verb in &plugin.manifest.verbs {
-        let asked = asked::call(&plugin, &board, &caller, Asking::Verb(&verb.name, &[]));
-        call(service, &calls, &plugin, &format!("verb {}", verb.name), asked, base, trail).await?;
+        let asked = requested_call::call(&plugin, &board, &caller, CallRequest::Verb(&verb.name, &[]));
+        call(service, &calls, &plugin, &format!("verb {}", verb.name), asked, base, steps).await?;
     }
     for tool in &plugin.manifest.tools {
-        let asked = asked::call(&plugin, &board, &caller, Asking::Tool(&tool.name, &Map::new()));
-        call(service, &calls, &plugin, &format!("tool {}", tool.name), asked, base, trail).await?;
+        let asked =
+            requested_call::call(&plugin, &board, &caller, CallRequest::Tool(&tool.name, &Map::new()));
+        call(service, &calls, &plugin, &format!("tool {}", tool.name), asked, base, steps).await?;
     }
     for section in plugin.manifest.prompt.iter().filter(|section| section.text.is_none()) {
         let asked = prompt::made_up(&plugin, section, &board);
-        call(service, &calls, &plugin, &format!("prompt {}", section.name), asked, base, trail).await?;
+        call(service, &calls, &plugin, &format!("prompt {}", section.name), asked, base, steps).await?;
     }
     for sink in &plugin.manifest.sinks {
         let asked = sink::call(&plugin.name, &sink.name, &sink::made_up());
-        call(service, &calls, &plugin, &format!("sink {}", sink.name), asked, base, trail).await?;
+        call(service, &calls, &plugin, &format!("sink {}", sink.name), asked, base, steps).await?;
     }
     Some(())
 }
@@ -155,7 +162,7 @@ async fn call(
     step: &str,
     mut asked: Value,
     base: &Path,
-    trail: &mut Trail,
+    steps: &mut CheckSteps,
 ) -> Option<()> {
     asked["check"] = true.into();
     let reply = calls.call_in(service, plugin, &asked, &base.join("call")).await;
@@ -169,7 +176,7 @@ async fn call(
     } else {
         format!("answered; it asks for {}", asks.join(", "))
     };
-    trail.note(step, reply.map(drop).map_err(|failure| failure.message), detail)
+    steps.record(step, reply.map(drop).map_err(|failure| failure.message), detail)
 }
 
 /// Makes a sample event.

@@ -10,8 +10,8 @@ use tempfile::TempDir;
 use base::exit::Code;
 use base::failure::Failure;
 use base::paths::{Root, make_dir};
-use host::remove::remove_kept;
-use setup::automation::plugins::{Ground, STATE, path_of, walk};
+use host::remove::remove_retained;
+use setup::automation::plugins::{DirectoryUse, STATE, path_of, walk};
 
 /// Limit on each copied file, in bytes: a file may grow during the copy.
 const LONGEST: u64 = 16 << 20;
@@ -21,7 +21,7 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
     let fail = |e: io::Error| Failure::file("copy the plugin to", to, &e);
     std::fs::create_dir(to).map_err(fail)?;
     set_mode(to, 0o755).map_err(fail)?;
-    let copied = walk(from, Ground::Offered, &mut |found| {
+    let copied = walk(from, DirectoryUse::Offered, &mut |found| {
         let target = to.join(found.path);
         let Some(mut file) = found.file.as_ref() else {
             std::fs::create_dir(&target)?;
@@ -103,7 +103,7 @@ pub fn uninstall(root: &Root, name: &PluginName) -> Result<PathBuf, Failure> {
         }
         Err(e) => return Err(Failure::file("remove", &path, &e)),
     }
-    remove_kept(&gone, STATE)
+    remove_retained(&gone, STATE)
         .map_err(|stays| Failure::failed(format!("failed to remove {}: {stays}", gone.display())))?;
     std::fs::remove_dir_all(&gone).map_err(|e| Failure::file("remove", &gone, &e))?;
     Ok(path)

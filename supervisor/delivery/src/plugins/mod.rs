@@ -12,20 +12,20 @@
 //!
 //! See decision 0164.
 
-mod asked;
 mod calls;
 mod check;
-mod courier;
+mod delivery_worker;
 mod install;
 mod prompt;
 mod protocol;
+mod requested_call;
 mod requests;
 mod sink;
 mod state;
 mod users;
 
-pub use asked::{About, Answer, Asking};
 pub use calls::Calls;
-pub use check::{Checked, check};
-pub use courier::deliver;
+pub use check::{CheckedPlugin, check};
+pub use delivery_worker::deliver;
 pub use install::{Staged, uninstall};
+pub use requested_call::{CallContext, CallRequest, PluginReply};

@@ -8,7 +8,7 @@ use kernel::{BoardName, Run, Task};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::calls::{Calls, Line};
+use super::calls::{CallQueue, Calls};
 use super::protocol::plain;
 use base::failure::Failure;
 use service::Service;
@@ -47,8 +47,8 @@ fn framed(
 }
 
 /// Returns the text of a reply, if it fits into a section.
-fn text(said: Option<String>) -> Result<String, String> {
-    let text = said.unwrap_or_default();
+fn text(reply: Option<String>) -> Result<String, String> {
+    let text = reply.unwrap_or_default();
     if text.len() > SECTION {
         return Err(format!("its section has more than {SECTION} bytes"));
     }
@@ -86,13 +86,13 @@ impl Calls {
                 title
             })
             .collect();
-        let mut said: Vec<Option<String>> = vec![None; titles.len()];
+        let mut texts: Vec<Option<String>> = vec![None; titles.len()];
         while let Some(ended) = under_way.join_next().await {
             if let Ok((at, text)) = ended {
-                said[at] = Some(text);
+                texts[at] = Some(text);
             }
         }
-        let sections = titles.iter().zip(said);
+        let sections = titles.iter().zip(texts);
         let mut all = String::new();
         for (title, text) in sections {
             // None if the task of the section panicked.
@@ -123,7 +123,7 @@ impl Calls {
             return text.clone();
         }
         let late = |_| Err(Failure::failed(format!("it took longer than {} s", LONGEST.as_secs())));
-        let reply = tokio::time::timeout(LONGEST, self.call(service, plugin, asked, Line::Asked)).await;
+        let reply = tokio::time::timeout(LONGEST, self.call(service, plugin, asked, CallQueue::Asked)).await;
         match reply.unwrap_or_else(late).and_then(|reply| text(reply.text).map_err(Failure::failed)) {
             Ok(text) => text,
             Err(failure) => {

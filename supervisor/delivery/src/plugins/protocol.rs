@@ -1,4 +1,4 @@
-//! Input and reply of a call: one JSON object each.
+//! Input and reply of a plugin's call, which are one JSON object each.
 
 use kernel::{BoardName, Event, PluginName};
 use serde::Deserialize;
@@ -14,25 +14,25 @@ const REQUESTS: usize = 20;
 /// Reply of a plugin. Each kind of call uses its own part.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Reply {
+pub struct PluginOutput {
     /// Reason why the call failed, if it did.
     pub(super) error: Option<String>,
     /// Text for people and models.
     pub(super) text: Option<String>,
     /// Data for programs that call it.
     pub(super) data: Option<Value>,
-    /// Requests to be carried out on the board.
-    pub(super) requests: Vec<Request>,
+    /// Requests that the daemon carries out on the board.
+    pub(super) requests: Vec<RequestedVerb>,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Request {
+pub(super) struct RequestedVerb {
     pub(super) verb: String,
     pub(super) body: Value,
 }
 
-impl Reply {
+impl PluginOutput {
     /// Returns the size of text and data, in bytes.
     pub(super) fn size(&self) -> usize {
         let data = self.data.as_ref().map_or(0, |data| data.to_string().len());
@@ -42,12 +42,12 @@ impl Reply {
     /// Parses a reply. Empty output is an empty reply.
     pub(super) fn parse(text: &[u8]) -> Result<Self, String> {
         if text.trim_ascii().is_empty() {
-            return Ok(Reply::default());
+            return Ok(PluginOutput::default());
         }
         let fail = |e: serde_json::Error| plain(&format!("its reply is not what was asked for: {e}"));
-        // Parsed as an object first: serde would accept an array as the fields in order.
+        // The reply is parsed as an object first, because serde would accept an array as the fields in their order.
         let object: Map<String, Value> = serde_json::from_slice(text).map_err(fail)?;
-        let reply: Reply = serde_json::from_value(Value::Object(object)).map_err(fail)?;
+        let reply: PluginOutput = serde_json::from_value(Value::Object(object)).map_err(fail)?;
         if reply.requests.len() > REQUESTS {
             return Err(format!("its reply has more than {REQUESTS} requests"));
         }
@@ -55,7 +55,7 @@ impl Reply {
     }
 }
 
-/// Makes a plugin's text fit for an error message.
+/// Returns a plugin's text for an error message: without control characters, and with at most 300 characters.
 pub(super) fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(300).collect()
 }
@@ -71,8 +71,8 @@ mod tests {
 
     #[test]
     fn a_reply_is_one_object_of_known_fields() {
-        assert_eq!(Reply::parse(b" \n").unwrap(), Reply::default());
-        assert_eq!(Reply::parse(b"{}").unwrap(), Reply::default());
+        assert_eq!(PluginOutput::parse(b" \n").unwrap(), PluginOutput::default());
+        assert_eq!(PluginOutput::parse(b"{}").unwrap(), PluginOutput::default());
         let many = format!("{{\"requests\":[{}]}}", vec!["{\"verb\":\"comment\",\"body\":{}}"; 21].join(","));
         let deep = format!(
             "{{\"requests\":[{{\"verb\":\"c\",\"body\":{}{}}}]}}",
@@ -89,7 +89,7 @@ mod tests {
             (&many, "more than 20 requests"),
             (&deep, "recursion limit"),
         ] {
-            let why = Reply::parse(text.as_bytes()).unwrap_err();
+            let why = PluginOutput::parse(text.as_bytes()).unwrap_err();
             assert!(why.contains(expected), "{text:.40}: {why}");
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kernel::PluginName;
 use serde_json::{Value, json};
 
-use super::calls::{Calls, Line};
+use super::calls::{CallQueue, Calls};
 use base::failure::Failure;
 use service::Service;
 use setup::automation::plugins::{Plugin, VERSION};
@@ -23,14 +23,14 @@ pub(super) fn made_up() -> Value {
 
 impl Calls {
     /// Gives a message to a plugin's sink. Requests in the reply are refused, because the message may be repeated.
-    pub async fn bring(
+    pub async fn deliver_message(
         &self,
         service: &Arc<Service>,
         plugin: &Plugin,
         sink: &str,
         message: &Value,
     ) -> Result<(), Failure> {
-        let reply = self.call(service, plugin, &call(&plugin.name, sink, message), Line::Asked).await?;
+        let reply = self.call(service, plugin, &call(&plugin.name, sink, message), CallQueue::Asked).await?;
         if reply.requests.is_empty() {
             return Ok(());
         }

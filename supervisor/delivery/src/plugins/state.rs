@@ -12,20 +12,20 @@ use setup::automation::plugins::Plugin;
 /// Limit on the files and directories of a state.
 const ENTRIES: usize = 10_000;
 /// Interval between measurements during a call.
-const LOOK: Duration = Duration::from_secs(1);
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Returns the reason why a state is too large, if it is. Blocks.
 fn too_large(plugin: &Plugin) -> Option<String> {
     let limit = plugin.manifest.state_limit;
-    let mut found = DiskUse::default();
-    found.add(&plugin.state(), ENTRIES + 1);
-    if found.bytes > limit.0 {
+    let mut disk_use = DiskUse::default();
+    disk_use.add(&plugin.state(), ENTRIES + 1);
+    if disk_use.bytes > limit.0 {
         return Some(format!("its state has more than {limit}"));
     }
-    if found.entries > ENTRIES {
+    if disk_use.entries > ENTRIES {
         return Some(format!("its state has more than {ENTRIES} files and directories"));
     }
-    found.is_partial.then(|| "something in its state cannot be read, or lies too deep".to_owned())
+    disk_use.is_partial.then(|| "something in its state cannot be read, or lies too deep".to_owned())
 }
 
 /// Refuses a call of a plugin whose state is too large. Blocks.
@@ -39,10 +39,10 @@ pub(super) fn fits(plugin: &Plugin) -> Result<(), Failure> {
 }
 
 /// Completes when the state of a plugin has become too large, with the reason.
-pub(super) async fn outgrown(plugin: &Plugin) -> String {
+pub(super) async fn wait_until_too_large(plugin: &Plugin) -> String {
     let plugin = Arc::new(plugin.clone());
     loop {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(INTERVAL).await;
         let looked = Arc::clone(&plugin);
         let look = blocking("the state of the plugin was not looked at", move || too_large(&looked));
         match look.await {

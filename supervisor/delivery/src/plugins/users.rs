@@ -16,18 +16,18 @@ use setup::automation::plugins::Plugin;
 const PLUGINS: u128 = 2;
 
 /// Makes the state of a plugin if it is missing, and returns its owner. Blocks; the caller makes one call at a time.
-pub(super) fn settle(service: &Service, plugin: &Plugin) -> Result<Option<Identity>, Failure> {
+pub(super) fn ensure_state(service: &Service, plugin: &Plugin) -> Result<Option<Identity>, Failure> {
     let state = plugin.state();
-    let own = nix::unistd::geteuid();
+    let euid = nix::unistd::geteuid();
     let owner = match std::fs::symlink_metadata(&state) {
         Ok(meta) if meta.is_dir() => Some(meta.uid()),
         Ok(_) => return Err(Failure::failed(format!("{} is not a directory", state.display()))),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
         Err(e) => return Err(Failure::file("look at", &state, &e)),
     };
-    if !own.is_root() {
+    if !euid.is_root() {
         return match owner {
-            Some(uid) if uid != own.as_raw() => Err(of_another(&state, uid)),
+            Some(uid) if uid != euid.as_raw() => Err(of_another(&state, uid)),
             Some(_) => Ok(None),
             None => make_dir(&state, 0o700).map(|()| None),
         };
@@ -36,7 +36,7 @@ pub(super) fn settle(service: &Service, plugin: &Plugin) -> Result<Option<Identi
     let range = service.worker_uids().range(BoardId(uuid::Uuid::from_u128(PLUGINS)), &config.worker)?;
     let uid = match owner {
         Some(uid) if (range.first..=range.last).contains(&uid) => uid,
-        Some(uid) if uid != own.as_raw() => return Err(of_another(&state, uid)),
+        Some(uid) if uid != euid.as_raw() => return Err(of_another(&state, uid)),
         Some(_) | None => {
             let taken = taken(service);
             let free = (range.first..=range.last).find(|uid| !taken.contains(uid));

@@ -56,20 +56,22 @@ pub(super) fn call(policy: &Policy, line: &str) -> Option<Denial> {
 pub(super) fn network(policy: &Policy, line: &str) -> Option<Denial> {
     let says = |words: &[&str]| words.iter().any(|word| line.contains(word));
     let serves = says(&["bind", "listen"]);
-    let own = serves || says(&["127.0.0.1", "localhost", "[::1]", "loopback"]);
+    let is_loopback = serves || says(&["127.0.0.1", "localhost", "[::1]", "loopback"]);
     let named = says(NAMES);
     // Shells name a connection as `/dev/tcp/`.
     let connects = named || says(&["connect", "network", "/dev/tcp/"]);
-    if !own && !connects && !says(&["socket"]) {
+    if !is_loopback && !connects && !says(&["socket"]) {
         return None;
     }
     let network = &policy.network;
     let denial = match network.mode {
-        Mode::None if own => denied("a server or a connection on this host", "network.mode = \"loopback\""),
+        Mode::None if is_loopback => {
+            denied("a server or a connection on this host", "network.mode = \"loopback\"")
+        }
         // The destination is unknown. A connection beyond the host fails with another complaint, which leads to the
         // case below.
         Mode::None if !connects => denied("a network socket", "network.mode = \"loopback\""),
-        Mode::None | Mode::Loopback if !own => {
+        Mode::None | Mode::Loopback if !is_loopback => {
             let ports = match port(line) {
                 Some(port) => port.to_string(),
                 None if line.contains("ssh") => "22".to_owned(),

@@ -1,4 +1,4 @@
-//! Reasons why a job failed: in the workspace, on the host, or in the job process.
+//! Failures of jobs: of the workspace, of the host, or of the job process itself.
 
 use serde::{Deserialize, Serialize};
 use shim::shortage::is_shortage;
@@ -15,7 +15,7 @@ pub enum Cause {
     Workspace(workspace::Code),
     /// A file could not be copied or placed.
     NotTaken,
-    /// Resources are lacking at present: of the host, or of the file system on which the job worked.
+    /// The host, or the file system on which the job worked, lacks resources at present.
     Shortage,
     /// The host lacks resources at present for the job process itself.
     NoProcess,
@@ -25,14 +25,14 @@ pub enum Cause {
     NoAnswer,
     /// Git hangs in a repository.
     Stalled,
-    /// The job process itself.
+    /// The job process itself failed.
     Process,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct JobFailure {
-    /// Class.
+    /// Class of the failure.
     pub cause: Cause,
     /// Message with its causes.
     pub message: String,
@@ -41,7 +41,7 @@ pub struct JobFailure {
 }
 
 impl Cause {
-    /// True if every job in the same repository would fail in this way.
+    /// Returns true if every job in the same repository would fail in the same way.
     pub fn is_of_repository(self) -> bool {
         match self {
             Self::Workspace(code) => code.origin() == Origin::Repository,
@@ -55,12 +55,12 @@ impl Cause {
         }
     }
 
-    /// True if the job may succeed later, because something is lacking at present.
+    /// Returns true if the job may succeed later, because resources are lacking at present.
     pub fn is_lack(self) -> bool {
         matches!(self, Self::Shortage | Self::NoProcess)
     }
 
-    /// True if the task's definition is at fault: the base branch of its worktree does not exist.
+    /// Returns true if the definition of the task is at fault: the base branch of its worktree does not exist.
     pub fn is_of_definition(self) -> bool {
         self == Self::Workspace(workspace::Code::BaseBranchMissing)
     }

@@ -99,11 +99,11 @@ fn answer(text: &str, parent: Option<Pid>) -> Reply {
             copy_out(&taking)
         }
         Task::Place { identity, placing } => match become_another(identity, parent) {
-            Ok(()) => place(&placing),
+            Ok(()) => place_file(&placing),
             Err(failure) => Reply::Failed(failure),
         },
         Task::Deny { identity, failed } => match become_another(identity, parent) {
-            Ok(()) => Reply::Denied(failed.look()),
+            Ok(()) => Reply::Denied(failed.find_denial()),
             Err(failure) => Reply::Failed(failure),
         },
     }
@@ -130,7 +130,7 @@ fn copy_out(taking: &Taking) -> Reply {
     }
 }
 
-fn place(order: &Placing) -> Reply {
+fn place_file(order: &Placing) -> Reply {
     let failed = |e: &PlacingError| {
         let cause = if is_shortage(e) { Cause::Shortage } else { Cause::NotTaken };
         Reply::Failed(JobFailure { cause, message: base::failure::with_causes(e), hint: None })
@@ -145,7 +145,7 @@ fn place(order: &Placing) -> Reply {
             let message = format!("{} is not in hex", path.display());
             return Reply::Failed(JobFailure { cause: Cause::NotTaken, message, hint: None });
         };
-        if let Err(e) = placing::place(&order.dir, path, &bytes) {
+        if let Err(e) = placing::place_file(&order.dir, path, &bytes) {
             return failed(&e);
         }
     }

@@ -1,4 +1,5 @@
-//! Waits for the reply of a job process: within a time limit, while it makes progress, and until the caller gives up.
+//! Waits for the reply of a job process. The wait ends early at a time limit, when the process hangs, or when the caller
+//! gives up.
 
 use std::io::{ErrorKind, Read as _};
 use std::os::fd::AsFd as _;
@@ -10,20 +11,20 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use procfs::process::Process;
 use tokio_util::sync::CancellationToken;
 
-/// Time for which a job process may sleep without a wake-up. Reading a file wakes it; a FIFO without a writer, or a
-/// lock held by a worker, does not.
+/// Time for which a job process may sleep without a wake-up before it counts as hanging. Each read of a file ends in a
+/// wake-up; the open of a FIFO without a writer and the wait for a worker's lock do not.
 const STILL: Duration = Duration::from_secs(2);
-/// Interval between checks of the job process: no event announces that a process hangs.
+/// Interval between looks at the job process. It is polled because no event announces that a process hangs.
 const LOOK: Duration = Duration::from_millis(100);
-/// Size limit of a reply, in bytes. The largest holds the texts of one commit's files.
+/// Limit on a reply, in bytes. The largest reply has the texts of the files of one commit.
 const ANSWER: usize = 64 * 1024 * 1024;
 
 /// Reason for a missing reply.
 #[derive(Debug)]
 pub(super) enum NoAnswer {
-    /// The process hangs.
+    /// The process has slept for this time without a wake-up.
     Stands(Duration),
-    /// The process still worked at the time limit.
+    /// The process was still at work at this time limit.
     Overdue(Duration),
     /// The caller gave up.
     Cancelled,
@@ -31,21 +32,22 @@ pub(super) enum NoAnswer {
     Unread(std::io::Error),
 }
 
-/// Terms of a wait.
+/// Limits of a wait, and the receiver of progress reports.
 pub(super) struct Terms<'a> {
+    /// Longest time for the whole reply.
     pub(super) limit: Duration,
     pub(super) cancel: &'a CancellationToken,
-    /// Takes each line that comes before the reply.
-    pub(super) told: &'a dyn Fn(&[u8]),
+    /// Takes each whole line of the output, which reports progress. The reply comes after the last line.
+    pub(super) on_line: &'a dyn Fn(&[u8]),
 }
 
-/// Reads the output of a job process to its end, and returns all behind the last line. A process without a reply is killed; it has no state to
-/// save.
+/// Reads the output of a job process to its end. Returns the bytes after the last line: the reply. A process from which no
+/// reply is read is killed; it has no state to save.
 pub(super) fn answer_of(child: &mut Child, terms: &Terms<'_>) -> Result<Vec<u8>, NoAnswer> {
     let Some(mut stdout) = child.stdout.take() else { return Ok(Vec::new()) };
     let read = read(&mut stdout, child.id(), terms);
     if read.is_err() {
-        // Fails if the process has ended by itself meanwhile.
+        // This fails if the process has ended by itself meanwhile, which is as good.
         drop(child.kill());
     }
     drop(stdout);
@@ -53,7 +55,7 @@ pub(super) fn answer_of(child: &mut Child, terms: &Terms<'_>) -> Result<Vec<u8>,
 }
 
 fn read(stdout: &mut ChildStdout, pid: u32, terms: &Terms<'_>) -> Result<Vec<u8>, NoAnswer> {
-    let Terms { limit, cancel, told } = *terms;
+    let Terms { limit, cancel, on_line } = *terms;
     let deadline = Instant::now() + limit;
     let mut answer = Vec::new();
     let mut buffer = [0_u8; 8192];
@@ -62,13 +64,13 @@ fn read(stdout: &mut ChildStdout, pid: u32, terms: &Terms<'_>) -> Result<Vec<u8>
         if cancel.is_cancelled() {
             return Err(NoAnswer::Cancelled);
         }
-        // Also for a process that tells of its progress for ever.
+        // Checked in each round: a process that reports progress without end would never leave poll idle.
         if Instant::now() >= deadline {
             return Err(NoAnswer::Overdue(limit));
         }
         let mut fds = [PollFd::new(stdout.as_fd(), PollFlags::POLLIN)];
         match poll(&mut fds, PollTimeout::try_from(LOOK).unwrap_or(PollTimeout::MAX)) {
-            // The signal (reload, stop) is for other threads; poll is never restarted automatically (signal(7)).
+            // A signal such as reload or stop is for other threads. It interrupts poll even with SA_RESTART (signal(7)).
             Ok(0) | Err(Errno::EINTR) => {
                 if progress.has_stopped() {
                     return Err(NoAnswer::Stands(STILL));
@@ -87,7 +89,7 @@ fn read(stdout: &mut ChildStdout, pid: u32, terms: &Terms<'_>) -> Result<Vec<u8>
                 answer.extend_from_slice(buffer.get(..n).unwrap_or_default());
                 while let Some(end) = answer.iter().position(|byte| *byte == b'\n') {
                     let line: Vec<u8> = answer.drain(..=end).collect();
-                    told(&line);
+                    on_line(&line);
                 }
             }
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
@@ -96,9 +98,10 @@ fn read(stdout: &mut ChildStdout, pid: u32, terms: &Terms<'_>) -> Result<Vec<u8>
     }
 }
 
-/// Progress of a process, by the kernel's counters.
+/// Progress of a process, measured by counters of the kernel.
 struct Progress {
     pid: i32,
+    /// Latest counters; none if the process did not sleep at the last look.
     last: Option<(u64, u64)>,
     since: Instant,
 }
@@ -108,8 +111,8 @@ impl Progress {
         Self { pid: i32::try_from(pid).unwrap_or(i32::MAX), last: None, since: Instant::now() }
     }
 
-    /// True if the process slept without a wake-up for the whole allowed time. A process that wants a processor or
-    /// waits for a disk does not count, however slow the host is.
+    /// Returns true if the process has slept without a wake-up for [`STILL`]. A process that waits for a processor or a
+    /// disk is in another state, so a slow host never makes it count as hanging.
     fn has_stopped(&mut self) -> bool {
         let now = self.count();
         if now.is_none() || now != self.last {
@@ -119,7 +122,8 @@ impl Progress {
         now.is_some() && self.since.elapsed() >= STILL
     }
 
-    /// Returns the processor time and the number of wake-ups so far, if the process sleeps.
+    /// Returns the processor time in clock ticks and the number of voluntary context switches, if the process sleeps
+    /// (state `S` in `proc_pid_stat(5)`).
     fn count(&self) -> Option<(u64, u64)> {
         let process = Process::new(self.pid).ok()?;
         let stat = process.stat().ok().filter(|stat| stat.state == 'S')?;
@@ -141,15 +145,15 @@ mod tests {
     const LONG: Duration = Duration::from_mins(1);
 
     fn answer(child: &mut Child, limit: Duration) -> Result<Vec<u8>, NoAnswer> {
-        answer_of(child, &Terms { limit, cancel: &CancellationToken::new(), told: &|_| {} })
+        answer_of(child, &Terms { limit, cancel: &CancellationToken::new(), on_line: &|_| {} })
     }
 
     #[test]
     fn lines_come_before_the_answer() {
         let mut child = shell("echo one; echo two; printf three");
         let lines = std::cell::RefCell::new(Vec::new());
-        let told = |line: &[u8]| lines.borrow_mut().push(String::from_utf8_lossy(line).into_owned());
-        let terms = Terms { limit: LONG, cancel: &CancellationToken::new(), told: &told };
+        let on_line = |line: &[u8]| lines.borrow_mut().push(String::from_utf8_lossy(line).into_owned());
+        let terms = Terms { limit: LONG, cancel: &CancellationToken::new(), on_line: &on_line };
         assert_eq!(answer_of(&mut child, &terms).unwrap(), b"three");
         assert_eq!(*lines.borrow(), ["one\n", "two\n"]);
         child.wait().unwrap();
@@ -167,14 +171,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let go = dir.path().join("go");
         let mut child = shell(&format!("until [ -e {} ]; do :; done; printf here", go.display()));
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let reader = std::thread::spawn(move || {
-            tell.send(pthread_self()).unwrap();
+            sender.send(pthread_self()).unwrap();
             let answer = answer(&mut child, LONG);
             child.wait().unwrap();
             answer
         });
-        let thread = told.recv().unwrap();
+        let thread = receiver.recv().unwrap();
         for _ in 0..500 {
             pthread_kill(thread, Signal::SIGUSR2).unwrap();
             std::thread::yield_now();
@@ -229,7 +233,7 @@ mod tests {
         let mut child = shell("while :; do :; done");
         let cancel = CancellationToken::new();
         cancel.cancel();
-        let answer = answer_of(&mut child, &Terms { limit: LONG, cancel: &cancel, told: &|_| {} });
+        let answer = answer_of(&mut child, &Terms { limit: LONG, cancel: &cancel, on_line: &|_| {} });
         assert!(matches!(answer, Err(NoAnswer::Cancelled)), "{answer:?}");
         assert!(!child.wait().unwrap().success());
     }

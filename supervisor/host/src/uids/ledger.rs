@@ -1,4 +1,4 @@
-//! The host's ledger of worker uids for all roots: a file beside its lock.
+//! Ledger of the ranges of worker uids that the roots of this host have reserved: a file, with its lock beside it.
 //!
 //! See decision 0029.
 
@@ -19,7 +19,7 @@ const FILE: &str = "ranges.json";
 const LOCK: &str = "lock";
 const VERSION: u32 = 1;
 
-/// Owner of a range: a board of a root. A copy of a root is another root; a moved root is the same.
+/// Owner of a range: a board of a root. A copy of a root is another root. A moved root stays the same root.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Owner {
     root: PathBuf,
@@ -30,14 +30,14 @@ pub(super) struct Owner {
 
 impl Owner {
     /// Makes the owner for a board of an existing root.
-    pub(super) fn of(root: &Root, board: BoardId) -> Result<Self, Failure> {
+    pub(super) fn for_board(root: &Root, board: BoardId) -> Result<Self, Failure> {
         let dir = root.dir();
         let meta = std::fs::metadata(dir).map_err(|e| Failure::file("look at the root", dir, &e))?;
         Ok(Owner { root: dir.to_owned(), device: meta.dev(), inode: meta.ino(), board: board.to_string() })
     }
 
-    /// True for the same board. Device numbers change at a restart of the host, and paths when a root is moved; only
-    /// both changes together make another root.
+    /// Returns true for the same board of the same root. The number of a device may change at a restart of the host, and the
+    /// path changes when a root is moved. A root counts as another one only if both differ.
     fn is(&self, other: &Owner) -> bool {
         let same_place = (self.device, self.inode) == (other.device, other.inode);
         self.board == other.board && (same_place || self.root == other.root)
@@ -84,13 +84,14 @@ impl Reservations {
         self.ranges.push(entry);
     }
 
-    /// Drops the ranges of vanished roots, if no process has a uid of the range. The files of a root vanish with it.
+    /// Drops the ranges of roots that no longer exist, unless a process has a uid of the range. The files with these uids were
+    /// removed with the root.
     pub(super) fn forget_vanished(&mut self, live: &LiveUids) {
         self.ranges.retain(|entry| !entry.owner.has_vanished() || live.highest_in(entry.range).is_some());
     }
 }
 
-/// Uids of all processes on the host. They protect live workers if the ledger was lost.
+/// Uids of all processes on the host. With them, the uids of live workers are not given again even if the ledger was lost.
 #[derive(Debug, Default)]
 pub(super) struct LiveUids(BTreeSet<u32>);
 
@@ -104,8 +105,8 @@ impl LiveUids {
             |e: procfs::ProcError| Failure::failed(format!("failed to list the users of processes: {e}"));
         let mut uids = BTreeSet::new();
         for process in procfs::process::all_processes().map_err(failed)? {
-            // A process that ended meanwhile has no uid. The files of a process may belong to root; its status has
-            // the real uids.
+            // A process that has ended meanwhile is skipped. The status has the true uids, while the files of a process in
+            // /proc may belong to root.
             if let Ok(status) = process.and_then(|process| process.status()) {
                 uids.extend([status.ruid, status.euid, status.suid]);
             }
@@ -119,7 +120,7 @@ impl LiveUids {
     }
 }
 
-/// Version of the ledger's file at one moment.
+/// Version of the ledger's file at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     device: u64,
@@ -162,7 +163,7 @@ impl Ledger {
         }
     }
 
-    /// Changes the ledger under its lock, durably. A change that fails changes nothing.
+    /// Changes the ledger under its lock, and makes the change durable. If `change` fails, nothing is written.
     pub(super) fn change<T>(
         &self,
         change: impl FnOnce(&mut Reservations) -> Result<T, Failure>,
@@ -175,7 +176,7 @@ impl Ledger {
         };
         make_dir(&self.dir, 0o700).map_err(elsewhere)?;
         let path = self.dir.join(LOCK);
-        // Held for the time of one small write.
+        // The lock is kept for one small write.
         let _lock = LockFile::lock(&path).map_err(|e| elsewhere(Failure::file("lock", &path, &e)))?;
         let mut entries = self.read()?;
         let before = entries.ranges.clone();
@@ -188,12 +189,12 @@ impl Ledger {
 
     fn write(&self, entries: &Reservations) -> std::io::Result<()> {
         let entries = Reservations { version: VERSION, ..entries.clone() };
-        let mut beside = tempfile::NamedTempFile::new_in(&self.dir)?;
+        let mut draft = tempfile::NamedTempFile::new_in(&self.dir)?;
         let mut text = serde_json::to_vec(&entries)?;
         text.push(b'\n');
-        beside.write_all(&text)?;
-        beside.as_file().sync_all()?;
-        beside.persist(self.dir.join(FILE)).map_err(|e| e.error)?;
+        draft.write_all(&text)?;
+        draft.as_file().sync_all()?;
+        draft.persist(self.dir.join(FILE)).map_err(|e| e.error)?;
         std::fs::File::open(&self.dir)?.sync_all()
     }
 }

@@ -37,7 +37,7 @@ const SPECIAL_V6: [([u16; 2], u32); 4] = [
     ([0x3fff, 0x0000], 20),
 ];
 
-/// True if an address is public.
+/// Returns true if an address is public.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => !SPECIAL_V4.iter().any(|(first, bits)| begins(address, *first, *bits)),
@@ -55,8 +55,8 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     let [first, second, ..] = address.segments();
     let start = u32::from(first) << 16 | u32::from(second);
     let special = SPECIAL_V6.iter().any(|([one, two], bits)| {
-        let own = u32::from(*one) << 16 | u32::from(*two);
-        (start ^ own) >> (32 - bits) == 0
+        let address = u32::from(*one) << 16 | u32::from(*two);
+        (start ^ address) >> (32 - bits) == 0
     });
     first >> 13 == 1 && !special
 }

@@ -1,10 +1,9 @@
-//! Certificate authority of one run, which certifies the hosts of the run's brokers towards the worker, and no other
-//! host.
+//! Certificate authority of one run. It certifies the hosts of the run's brokers, and no other host, to the worker.
 //!
-//! A program whose address cannot be configured contacts its host through a tunnel. The proxy ends the TLS of such a
-//! tunnel with a certificate of this authority. The run gets the authority's certificate. The key stays in the run
-//! directory, which no worker can access, so that the next daemon can serve the same run. Other runs do not trust the
-//! authority.
+//! A program that cannot be given the address of a broker contacts the host itself, through a tunnel of the proxy. The
+//! proxy terminates the TLS of such a tunnel with a certificate of this authority, so that the broker can add its key. The
+//! run gets the certificate of the authority. The key of the authority stays in the run directory, which no worker can
+//! access, so that the next daemon can serve the same run. Other runs do not trust the authority.
 //!
 //! See decision 0194.
 
@@ -43,15 +42,16 @@ pub enum AuthorityError {
     Damaged,
 }
 
-/// Stored form of the authority, for the next daemon.
+/// Stored form of the authority, from which every daemon of the run makes the same issuer.
 #[derive(Serialize, Deserialize)]
-struct Record {
+struct StoredAuthority {
+    /// Common name, which the certificates name as their issuer.
     name: String,
-    /// Key, PKCS 8 in base64.
+    /// Private key: PKCS 8 in base64.
     key: String,
 }
 
-/// Authority of a run, with the certificates that it has issued.
+/// Authority of a run, with the certificates that it has issued, by host and port.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     made: Mutex<HashMap<Target, Arc<ServerConfig>>>,
@@ -64,13 +64,16 @@ impl fmt::Debug for Authority {
 }
 
 impl Authority {
-    /// Makes the authority of a run and stores its key in the run directory. Returns its certificate.
+    /// Makes the authority of a run and stores its key in the run directory. Returns its certificate, which limits the
+    /// authority to the hosts of the policy's brokers.
     pub fn make(policy: &Policy, run: RunId, dir: &Path) -> Result<CertificateDer<'static>, AuthorityError> {
         let name = format!("supervisor: run {run}, {}", uuid::Uuid::new_v4());
         let key = KeyPair::generate()?;
-        let record = Record { name: name.clone(), key: STANDARD.encode(key.serialized_der()) };
+        let record = StoredAuthority { name: name.clone(), key: STANDARD.encode(key.serialized_der()) };
         write_json(dir, FILE, &record)?;
         let mut params = of_name(&name)?;
+        // A constraint applies only to names of its own form (RFC 5280, section 4.2.1.10), and a DNS name includes its
+        // subdomains. `certify` gives certificates for the brokers' hosts alone.
         params.name_constraints = Some(NameConstraints {
             permitted_subtrees: policy
                 .broker
@@ -87,21 +90,22 @@ impl Authority {
         Ok(params.self_signed(&key)?.der().clone())
     }
 
-    /// Reads the authority of a run; none if the run has none.
+    /// Reads the authority of a run from its directory; none if the run has none.
     pub(super) fn read(dir: &Path) -> Result<Option<Self>, AuthorityError> {
         let bytes = match std::fs::read(dir.join(FILE)) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let record: Record = serde_json::from_slice(&bytes).map_err(|_| AuthorityError::Damaged)?;
+        let record: StoredAuthority = serde_json::from_slice(&bytes).map_err(|_| AuthorityError::Damaged)?;
         let key = STANDARD.decode(record.key).map_err(|_| AuthorityError::Damaged)?;
         let key = KeyPair::try_from(key)?;
         let issuer = Issuer::new(of_name(&record.name)?, key);
         Ok(Some(Authority { issuer, made: Mutex::default() }))
     }
 
-    /// Returns the server configuration for a tunnel to a host: a certificate for that host only, and HTTP/1.1 only.
+    /// Returns the server configuration that terminates a tunnel to a host, with a certificate for that host only. It offers
+    /// HTTP/1.1 only. The caller makes sure that the host is a broker's.
     pub(super) fn certify(&self, target: &Target) -> Result<Arc<ServerConfig>, AuthorityError> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(config) = made.get(target) {
@@ -132,7 +136,7 @@ fn whole(address: std::net::IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-/// Makes the parameters of an authority that may certify servers, but no other authority.
+/// Makes the parameters of an authority that cannot certify further authorities (path length 0).
 fn of_name(name: &str) -> Result<CertificateParams, rcgen::Error> {
     let mut params = CertificateParams::new(Vec::new())?;
     params.distinguished_name = DistinguishedName::new();

@@ -31,20 +31,20 @@ use tokio_rustls::TlsConnector;
 use tokio_util::io::{InspectReader, InspectWriter};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::answer::DENIED;
-use super::credentials::{header_stays, without_credentials};
+use super::credentials::{is_withheld_header, without_credentials};
 use super::head::{HEADERS, LONGEST, TIME, brokered};
-use super::meter::{NotTaken, Passage};
+use super::host_check;
+use super::meter::{MeteredRequest, NotAdmitted};
+use super::own_response::DENIED;
 use super::reach::{Unreached, reach, within};
-use super::relay::Activity;
+use super::relay::LastTraffic;
 use super::retry_after;
-use super::terms::{RETRY_AFTER, Terms, UNKNOWN, over_budget, refused};
-use super::verdict;
+use super::terms::{ProxyTerms, RETRY_AFTER, UNKNOWN, over_budget, refused};
 
 /// Limit on the head of a response, and on read-ahead, in bytes.
-const ANSWER_HEAD: usize = 64 << 10;
+const RESPONSE_HEAD: usize = 64 << 10;
 /// Hop-by-hop headers (RFC 9110, section 7.6.1), and headers that are made anew.
-const OF_THE_WAY: [&str; 12] = [
+const HOP_BY_HOP: [&str; 12] = [
     "connection",
     "content-length",
     "expect",
@@ -63,7 +63,7 @@ const OF_THE_WAY: [&str; 12] = [
 /// the server.
 const REFUSED_METHODS: [&str; 3] = ["TRACE", "TRACK", "CONNECT"];
 
-type Body = UnsyncBoxBody<Bytes, hyper::Error>;
+type ResponseBody = UnsyncBoxBody<Bytes, hyper::Error>;
 
 /// Host of a plain request.
 #[derive(Clone, Copy, Debug)]
@@ -77,8 +77,8 @@ pub(super) enum Aim<'a> {
 }
 
 /// Traffic of a connection.
-struct Traffic {
-    activity: Activity,
+struct Exchanges {
+    activity: LastTraffic,
     /// Notified when a budget of bytes is spent in the middle of a request.
     spent: Notify,
 }
@@ -88,12 +88,12 @@ pub(super) async fn serve(
     worker: impl AsyncRead + AsyncWrite + Unpin,
     ahead: Vec<u8>,
     aim: Aim<'_>,
-    terms: &Terms,
+    terms: &ProxyTerms,
 ) {
-    let traffic = Arc::new(Traffic { activity: Activity::now(), spent: Notify::new() });
+    let traffic = Arc::new(Exchanges { activity: LastTraffic::now(), spent: Notify::new() });
     let (reads, writes) = tokio::io::split(worker);
     let stream = tokio::io::join(Cursor::new(ahead).chain(reads), writes);
-    let answer = |request| {
+    let respond = |request| {
         let traffic = Arc::clone(&traffic);
         async move { Ok::<_, Infallible>(exchange(request, aim, terms, &traffic).await) }
     };
@@ -103,7 +103,7 @@ pub(super) async fn serve(
         .max_headers(HEADERS)
         .timer(TokioTimer::new())
         .header_read_timeout(TIME)
-        .serve_connection(TokioIo::new(stream), service_fn(answer));
+        .serve_connection(TokioIo::new(stream), service_fn(respond));
     tokio::select! {
         // Each arm ends the connection, so the cancelled future has no client left.
         _ = served => {}
@@ -115,58 +115,63 @@ pub(super) async fn serve(
 async fn exchange(
     request: Request<Incoming>,
     aim: Aim<'_>,
-    terms: &Terms,
-    traffic: &Arc<Traffic>,
-) -> Response<Body> {
+    terms: &ProxyTerms,
+    traffic: &Arc<Exchanges>,
+) -> Response<ResponseBody> {
     let answered = ask(request, aim, terms, traffic).await;
     if answered.is_err() {
-        terms.tally.answer_itself();
+        terms.traffic.responded_itself();
     }
     match answered {
-        Ok(answer) => answer,
-        Err(Unanswered::Unreached(target, Unreached::Refused(refusal))) => {
+        Ok(response) => response,
+        Err(NoResponse::Unreached(target, Unreached::Refused(refusal))) => {
             let text = format!("{target}: {}", refused(terms, &refusal));
-            let mut answer = own_answer(StatusCode::FORBIDDEN, &text);
-            answer.headers_mut().insert(DENIED, HeaderValue::from_static("host"));
-            answer
+            let mut response = own_response(StatusCode::FORBIDDEN, &text);
+            response.headers_mut().insert(DENIED, HeaderValue::from_static("host"));
+            response
         }
-        Err(Unanswered::Unreached(target, unreached)) => {
-            let (status, why) = unreached.answer();
+        Err(NoResponse::Unreached(target, unreached)) => {
+            let (status, why) = unreached.status_and_reason();
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
-            own_answer(status, &format!("{target} {why}"))
+            own_response(status, &format!("{target} {why}"))
         }
-        Err(Unanswered::Said(status, text)) => own_answer(status, &text),
-        Err(Unanswered::NotTaken(NotTaken::Spent(spent))) => spent_answer(&over_budget(terms, &spent)),
-        Err(Unanswered::NotTaken(NotTaken::Unknown)) => {
-            let mut answer = own_answer(StatusCode::SERVICE_UNAVAILABLE, UNKNOWN);
-            answer.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER.into());
-            answer
+        Err(NoResponse::Refused(status, text)) => own_response(status, &text),
+        Err(NoResponse::NotAdmitted(NotAdmitted::Spent(spent))) => {
+            budget_response(&over_budget(terms, &spent))
+        }
+        Err(NoResponse::NotAdmitted(NotAdmitted::Unknown)) => {
+            let mut response = own_response(StatusCode::SERVICE_UNAVAILABLE, UNKNOWN);
+            response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER.into());
+            response
         }
     }
 }
 
 /// Reason why a request got no response from its host.
-enum Unanswered {
+enum NoResponse {
     Unreached(Target, Unreached),
-    Said(StatusCode, String),
-    NotTaken(NotTaken),
+    Refused(StatusCode, String),
+    NotAdmitted(NotAdmitted),
 }
 
-impl Unanswered {
+impl NoResponse {
     fn failed(host: &Target, what: &str, error: &(dyn std::error::Error + 'static)) -> Self {
-        Self::Said(StatusCode::BAD_GATEWAY, format!("{host} {what}: {}", base::failure::with_causes(error)))
+        Self::Refused(
+            StatusCode::BAD_GATEWAY,
+            format!("{host} {what}: {}", base::failure::with_causes(error)),
+        )
     }
 }
 
 async fn ask(
     request: Request<Incoming>,
     aim: Aim<'_>,
-    terms: &Terms,
-    traffic: &Arc<Traffic>,
-) -> Result<Response<Body>, Unanswered> {
+    terms: &ProxyTerms,
+    traffic: &Arc<Exchanges>,
+) -> Result<Response<ResponseBody>, NoResponse> {
     let method = request.method().as_str();
     if REFUSED_METHODS.iter().any(|refused| method.eq_ignore_ascii_case(refused)) {
-        return Err(said(StatusCode::METHOD_NOT_ALLOWED, "this proxy passes on no such request"));
+        return Err(refusal(StatusCode::METHOD_NOT_ALLOWED, "this proxy passes on no such request"));
     }
     match aim {
         Aim::Path => by_broker(request, None, terms, traffic).await,
@@ -175,25 +180,26 @@ async fn ask(
     }
 }
 
-fn said(status: StatusCode, text: &str) -> Unanswered {
-    Unanswered::Said(status, text.to_owned())
+fn refusal(status: StatusCode, text: &str) -> NoResponse {
+    NoResponse::Refused(status, text.to_owned())
 }
 
 /// Passes a request on in the clear.
 async fn in_the_clear(
     request: Request<Incoming>,
     target: &Target,
-    terms: &Terms,
-    traffic: &Arc<Traffic>,
-) -> Result<Response<Body>, Unanswered> {
-    let unreached = |unreached| Unanswered::Unreached(target.clone(), unreached);
+    terms: &ProxyTerms,
+    traffic: &Arc<Exchanges>,
+) -> Result<Response<ResponseBody>, NoResponse> {
+    let unreached = |unreached| NoResponse::Unreached(target.clone(), unreached);
     // The name is checked before it is resolved: a DNS query for a refused name could carry data out.
-    verdict::of_target(&terms.policy, target).map_err(|refusal| unreached(Unreached::Refused(refusal)))?;
+    host_check::check_target(&terms.policy, target)
+        .map_err(|refusal| unreached(Unreached::Refused(refusal)))?;
     let path = request.uri().path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string);
     let Ok(uri) = path.parse::<PathAndQuery>().map(Uri::from) else {
-        return Err(said(StatusCode::BAD_REQUEST, "the path cannot be passed on"));
+        return Err(refusal(StatusCode::BAD_REQUEST, "the path cannot be passed on"));
     };
-    let mut passage = terms.meter.take(&target.to_string()).await.map_err(Unanswered::NotTaken)?;
+    let mut metered = terms.meter.admit(&target.to_string()).await.map_err(NoResponse::NotAdmitted)?;
     let mut headers = without(request.headers(), |_| false);
     let host = if target.port == 80 { target.host.to_string() } else { target.to_string() };
     headers.insert(HOST, value(host.as_bytes(), target)?);
@@ -202,35 +208,35 @@ async fn in_the_clear(
     terms.note_attempt(target, &server);
     let server = server.map_err(unreached)?;
     // A failure before this point returns the charge; from here on the request counts.
-    passage.reached();
-    let passed = Passed { target, uri, headers, traffic, is_brokered: false };
-    send(request, passed, server, passage).await
+    metered.reached();
+    let forwarded = Forwarded { target, uri, headers, traffic, is_brokered: false };
+    send(request, forwarded, server, metered).await
 }
 
 /// Passes a request on by the broker of its host.
 async fn by_broker(
     request: Request<Incoming>,
     inside: Option<&Target>,
-    terms: &Terms,
-    traffic: &Arc<Traffic>,
-) -> Result<Response<Body>, Unanswered> {
+    terms: &ProxyTerms,
+    traffic: &Arc<Exchanges>,
+) -> Result<Response<ResponseBody>, NoResponse> {
     let path = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
     let asked = inside.map_or_else(|| brokered(path), |target| Some((target.clone(), path.to_owned())));
     let Some((target, rest)) = asked else {
-        return Err(said(StatusCode::NOT_FOUND, "the path begins with no host that has a broker"));
+        return Err(refusal(StatusCode::NOT_FOUND, "the path begins with no host that has a broker"));
     };
     let brokers: Vec<&Broker> = terms.policy.brokers_of(&target).collect();
     if brokers.is_empty() {
         let name = terms.policy.name();
         let text = format!("neither the policy {name} nor the lane has a [[broker]] for {target}");
-        return Err(said(StatusCode::NOT_FOUND, &text));
+        return Err(refusal(StatusCode::NOT_FOUND, &text));
     }
     let Ok(uri) = without_credentials(&rest).parse::<PathAndQuery>().map(Uri::from) else {
-        return Err(said(StatusCode::BAD_REQUEST, "the path cannot be passed on"));
+        return Err(refusal(StatusCode::BAD_REQUEST, "the path cannot be passed on"));
     };
     // Charged before the host is contacted; the charge is returned if the host cannot be reached.
-    let mut passage = terms.meter.take(&target.to_string()).await.map_err(Unanswered::NotTaken)?;
-    let mut headers = passed_on(request.headers(), &brokers);
+    let mut metered = terms.meter.admit(&target.to_string()).await.map_err(NoResponse::NotAdmitted)?;
+    let mut headers = forwarded_headers(request.headers(), &brokers);
     for broker in &brokers {
         headers.insert(HOST, value(broker.host.to_string().as_bytes(), &target)?);
         let (name, secret) = key(terms, broker, &target).await?;
@@ -239,7 +245,7 @@ async fn by_broker(
     // The name is resolved here, and the connection goes to an address that the verdict has checked.
     let stream = reach(&terms.policy, &terms.lookups, &target).await;
     terms.note_attempt(&target, &stream);
-    let stream = stream.map_err(|unreached| Unanswered::Unreached(target.clone(), unreached))?;
+    let stream = stream.map_err(|unreached| NoResponse::Unreached(target.clone(), unreached))?;
     let encrypted = async {
         let name = match &target.host {
             Host::Name(name) => ServerName::try_from(name.clone()).map_err(io::Error::other),
@@ -253,19 +259,19 @@ async fn by_broker(
         connector.connect(name, stream).await.map_err(Unreached::Failed)
     };
     let server = within(encrypted).await;
-    let server = server.map_err(|unreached| Unanswered::Unreached(target.clone(), unreached))?;
+    let server = server.map_err(|unreached| NoResponse::Unreached(target.clone(), unreached))?;
     // A failure before this point returns the charge; from here on the request counts.
-    passage.reached();
-    let passed = Passed { target: &target, uri, headers, traffic, is_brokered: true };
-    send(request, passed, server, passage).await
+    metered.reached();
+    let forwarded = Forwarded { target: &target, uri, headers, traffic, is_brokered: true };
+    send(request, forwarded, server, metered).await
 }
 
 /// A request as its host gets it, without its method and body.
-struct Passed<'a> {
+struct Forwarded<'a> {
     target: &'a Target,
     uri: Uri,
     headers: HeaderMap,
-    traffic: &'a Arc<Traffic>,
+    traffic: &'a Arc<Exchanges>,
     /// True for the request of a broker: its answer tells of the account, and is not cut off.
     is_brokered: bool,
 }
@@ -273,46 +279,46 @@ struct Passed<'a> {
 /// Sends a request to its host over a connection, and returns the response.
 async fn send(
     request: Request<Incoming>,
-    passed: Passed<'_>,
+    forwarded: Forwarded<'_>,
     server: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    passage: Passage,
-) -> Result<Response<Body>, Unanswered> {
-    let Passed { target, uri, headers, traffic, is_brokered } = passed;
+    metered: MeteredRequest,
+) -> Result<Response<ResponseBody>, NoResponse> {
+    let Forwarded { target, uri, headers, traffic, is_brokered } = forwarded;
     let (reads, writes) = tokio::io::split(server);
-    let passage = Arc::new(passage);
-    let note = |count: fn(&Passage, usize)| {
-        let (passage, traffic) = (Arc::clone(&passage), Arc::clone(traffic));
+    let metered = Arc::new(metered);
+    let note = |count: fn(&MeteredRequest, usize)| {
+        let (metered, traffic) = (Arc::clone(&metered), Arc::clone(traffic));
         move |bytes: &[u8]| {
-            count(&passage, bytes.len());
+            count(&metered, bytes.len());
             traffic.activity.note();
-            if !is_brokered && passage.is_over() {
+            if !is_brokered && metered.is_over() {
                 traffic.spent.notify_one();
             }
         }
     };
-    let reads = InspectReader::new(reads, note(Passage::received));
-    let writes = InspectWriter::new(writes, note(Passage::sent));
+    let reads = InspectReader::new(reads, note(MeteredRequest::received));
+    let writes = InspectWriter::new(writes, note(MeteredRequest::sent));
     let handshake = hyper::client::conn::http1::Builder::new()
-        .max_buf_size(ANSWER_HEAD)
+        .max_buf_size(RESPONSE_HEAD)
         .max_headers(HEADERS)
         .handshake::<_, Incoming>(TokioIo::new(tokio::io::join(reads, writes)))
         .await;
     let (mut sender, connection) =
-        handshake.map_err(|e| Unanswered::failed(target, "cannot be asked", &e))?;
+        handshake.map_err(|e| NoResponse::failed(target, "cannot be asked", &e))?;
     // Drives the connection; it is aborted with the response body, or on any error before.
     let driver = AbortOnDropHandle::new(tokio::spawn(connection));
     let (parts, body) = request.into_parts();
     let mut asked = Request::new(body);
     (*asked.method_mut(), *asked.uri_mut(), *asked.headers_mut()) = (parts.method, uri, headers);
-    let answer = sender.send_request(asked).await;
-    let answer = answer.map_err(|e| Unanswered::failed(target, "did not answer", &e))?;
-    let (mut parts, answer) = answer.into_parts();
+    let response = sender.send_request(asked).await;
+    let response = response.map_err(|e| NoResponse::failed(target, "did not answer", &e))?;
+    let (mut parts, response) = response.into_parts();
     if is_brokered {
         let opens = retry_after::read(parts.status, &parts.headers, kernel::SystemClock.now());
-        passage.answered(parts.status.as_u16(), opens);
+        metered.answered(parts.status.as_u16(), opens);
     }
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
-        return Err(said(
+        return Err(refusal(
             StatusCode::BAD_GATEWAY,
             "the host wants another protocol, which was not asked for",
         ));
@@ -323,17 +329,17 @@ async fn send(
     if let Some(length) = length {
         parts.headers.insert(CONTENT_LENGTH, length);
     }
-    Ok(Response::from_parts(parts, Passing { answer, _driver: driver }.boxed_unsync()))
+    Ok(Response::from_parts(parts, ForwardedBody { body: response, _driver: driver }.boxed_unsync()))
 }
 
 /// Body of a response, with the task that reads it from the host. The connection lasts until the body is read or
 /// dropped.
-struct Passing {
-    answer: Incoming,
+struct ForwardedBody {
+    body: Incoming,
     _driver: AbortOnDropHandle<hyper::Result<()>>,
 }
 
-impl hyper::body::Body for Passing {
+impl hyper::body::Body for ForwardedBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -341,25 +347,25 @@ impl hyper::body::Body for Passing {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
-        Pin::new(&mut self.answer).poll_frame(context)
+        Pin::new(&mut self.body).poll_frame(context)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.answer.is_end_stream()
+        self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.answer.size_hint()
+        self.body.size_hint()
     }
 }
 
 /// Returns the worker's headers for the host: no hop-by-hop headers, and none that identify the caller.
-fn passed_on(headers: &HeaderMap, brokers: &[&Broker]) -> HeaderMap {
+fn forwarded_headers(headers: &HeaderMap, brokers: &[&Broker]) -> HeaderMap {
     let says_who = |name: &str| {
         // Some servers treat `_` and `-` as equal.
         let name = name.replace('_', "-");
-        let own = |broker: &&Broker| broker.header.to_string().replace('_', "-") == name;
-        header_stays(&name) || brokers.iter().any(own)
+        let sets_header = |broker: &&Broker| broker.header.to_string().replace('_', "-") == name;
+        is_withheld_header(&name) || brokers.iter().any(sets_header)
     };
     without(headers, says_who)
 }
@@ -374,7 +380,7 @@ fn without(headers: &HeaderMap, is_left_out: impl Fn(&str) -> bool) -> HeaderMap
         .collect();
     let is_kept = |name: &HeaderName| {
         let name = name.as_str();
-        !OF_THE_WAY.contains(&name) && !named.iter().any(|own| own == name) && !is_left_out(name)
+        !HOP_BY_HOP.contains(&name) && !named.iter().any(|own| own == name) && !is_left_out(name)
     };
     let kept = headers.iter().filter(|(name, _)| is_kept(name));
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
@@ -382,10 +388,10 @@ fn without(headers: &HeaderMap, is_left_out: impl Fn(&str) -> bool) -> HeaderMap
 
 /// Reads the secret of a broker for a single request, so that a change takes effect at once.
 async fn key(
-    terms: &Terms,
+    terms: &ProxyTerms,
     broker: &Broker,
     target: &Target,
-) -> Result<(HeaderName, HeaderValue), Unanswered> {
+) -> Result<(HeaderName, HeaderValue), NoResponse> {
     let (secret, stores, name) =
         (broker.secret.clone(), terms.keys.stores.clone(), broker.header.to_string());
     let read = tokio::task::spawn_blocking(move || secret.fetch(&name, &stores)).await;
@@ -394,41 +400,41 @@ async fn key(
         // The worker must not learn the path of the secret.
         let text =
             format!("the broker of {target} cannot read its secret; the log of the supervisor says why");
-        Unanswered::Said(StatusCode::BAD_GATEWAY, text)
+        NoResponse::Refused(StatusCode::BAD_GATEWAY, text)
     };
     let secret = read.map_err(|e| unread(&e))?.map_err(|e| unread(&e))?;
     let mut header = value(&[broker.prefix().as_bytes(), secret.bytes()].concat(), target)?;
     header.set_sensitive(true);
     let name = HeaderName::from_bytes(broker.header.to_string().as_bytes());
-    let name = name.map_err(|_| Unanswered::Said(StatusCode::BAD_GATEWAY, "no such header".to_owned()))?;
+    let name = name.map_err(|_| NoResponse::Refused(StatusCode::BAD_GATEWAY, "no such header".to_owned()))?;
     Ok((name, header))
 }
 
-fn value(bytes: &[u8], target: &Target) -> Result<HeaderValue, Unanswered> {
+fn value(bytes: &[u8], target: &Target) -> Result<HeaderValue, NoResponse> {
     HeaderValue::from_bytes(bytes).map_err(|_| {
         let text = format!("the secret of the broker of {target} has bytes that no header may have");
-        Unanswered::Said(StatusCode::BAD_GATEWAY, text)
+        NoResponse::Refused(StatusCode::BAD_GATEWAY, text)
     })
 }
 
 /// Makes a response of the proxy itself.
-fn own_answer(status: StatusCode, text: &str) -> Response<Body> {
+fn own_response(status: StatusCode, text: &str) -> Response<ResponseBody> {
     let body = Full::new(Bytes::from(format!("{text}\n"))).map_err(|never: Infallible| match never {});
-    let mut answer = Response::new(body.boxed_unsync());
-    *answer.status_mut() = status;
+    let mut response = Response::new(body.boxed_unsync());
+    *response.status_mut() = status;
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
-    answer.headers_mut().insert(CONTENT_TYPE, plain);
-    answer
+    response.headers_mut().insert(CONTENT_TYPE, plain);
+    response
 }
 
 /// Makes the response for a spent budget. Agents do not retry its status, nor take it for a rate limit or a login
 /// failure. The body has the form of services' errors, which agents display.
-fn spent_answer(text: &str) -> Response<Body> {
+fn budget_response(text: &str) -> Response<ResponseBody> {
     let error = json!({ "type": "budget_spent", "code": "budget_spent", "message": text });
-    let mut answer =
-        own_answer(StatusCode::PAYMENT_REQUIRED, &json!({ "type": "error", "error": error }).to_string());
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    answer
+    let mut response =
+        own_response(StatusCode::PAYMENT_REQUIRED, &json!({ "type": "error", "error": error }).to_string());
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
 }
 
 #[cfg(test)]
@@ -474,7 +480,7 @@ mod tests {
             headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
         let brokers: Vec<&Broker> = policy.broker.iter().collect();
-        let passed = passed_on(&headers, &brokers);
+        let passed = forwarded_headers(&headers, &brokers);
         let names: Vec<&str> = passed.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["anthropic-version", "x-kept", "x-kept"]);
     }

@@ -1,12 +1,13 @@
-//! Filters headers and parameters that identify the caller or disguise the request. None of them reaches a host with
-//! a broker, because only the broker may identify the caller. A worker with a foreign key could send data to that
-//! account, and a worker that changes the method or path behind the proxy could bypass the accounting.
+//! Removes headers and parameters that identify the caller or disguise the request. None of them reaches a host with a
+//! broker, because only the broker may identify the caller. With a key of another account, a worker could send data to
+//! that account. A worker that changes the method or path behind the proxy could bypass the accounting.
 //!
-//! Names are compared by their letters and digits alone: servers read `x_api_key`, `X-Api-Key` and `xApiKey` as one.
+//! Only the letters and digits of names are compared, because servers do not distinguish `x_api_key`, `X-Api-Key` and
+//! `xApiKey`.
 //!
 //! See decision 0104.
 
-/// Names of headers and parameters that hold a credential.
+/// Names of headers and parameters that contain a credential.
 const NAMES: [&str; 12] = [
     "auth",
     "bearer",
@@ -35,7 +36,7 @@ const ENDS: [&str; 11] = [
     "subscriptionkey",
     "token",
 ];
-/// Names with such a suffix that hold no credential: positions in paged lists.
+/// Names with such a suffix that contain a position in a paged list and no credential.
 const OF_PAGES: [&str; 4] = ["continuationtoken", "nextpagetoken", "nexttoken", "pagetoken"];
 /// Names that override the method or the address of a request.
 const OVERRIDES: [&str; 10] = [
@@ -50,8 +51,8 @@ const OVERRIDES: [&str; 10] = [
     "xoriginalurl",
     "xrewriteurl",
 ];
-/// Names by which a proxy reports the original client, host, path or certificate to a server. The broker is the only
-/// proxy here, and the server would believe a worker's claims. Parameters may use such names for other purposes.
+/// Names of headers in which a proxy reports the original client, host, path or certificate to a server. The server would
+/// believe a worker's claims in them, as if they came from a proxy. Parameters with such names have other purposes and are kept.
 const OF_PROXIES: [&str; 16] = [
     "cfconnectingip",
     "clientip",
@@ -70,8 +71,8 @@ const OF_PROXIES: [&str; 16] = [
     "xremoteuser",
     "xwebauthuser",
 ];
-/// Prefixes of further such names: `X-Forwarded-For`, `X-Original-URL`, `X-Envoy-External-Address`,
-/// `X-SSL-Client-Cert`, `X-Auth-Request-User`.
+/// Prefixes of further such names, as in `X-Forwarded-For`, `X-Original-URL`, `X-Envoy-External-Address`,
+/// `X-SSL-Client-Cert` and `X-Auth-Request-User`.
 const OF_PROXIES_BEGIN: [&str; 8] = [
     "sslclient",
     "xauthrequest",
@@ -83,8 +84,8 @@ const OF_PROXIES_BEGIN: [&str; 8] = [
     "xsslclient",
 ];
 
-/// True if a parameter of this name is removed, and so is a header.
-fn stays(name: &str) -> bool {
+/// Returns true if parameters and headers of this name are removed.
+fn is_credential(name: &str) -> bool {
     let plain = plain(name);
     let has_credential = NAMES.contains(&plain.as_str()) || ENDS.iter().any(|end| plain.ends_with(end));
     // Frameworks read the parameter `_method` as the method.
@@ -92,19 +93,20 @@ fn stays(name: &str) -> bool {
     (has_credential && !OF_PAGES.contains(&plain.as_str())) || is_override
 }
 
-/// True if a header of this name is removed.
-pub(super) fn header_stays(name: &str) -> bool {
+/// Returns true if headers of this name are removed.
+pub(super) fn is_withheld_header(name: &str) -> bool {
     let plain = plain(name);
     let is_of_proxies =
         OF_PROXIES.contains(&plain.as_str()) || OF_PROXIES_BEGIN.iter().any(|begin| plain.starts_with(begin));
-    stays(name) || is_of_proxies
+    is_credential(name) || is_of_proxies
 }
 
 /// Returns the path without the parameters that are removed.
 pub(super) fn without_credentials(path: &str) -> String {
     let Some((path, query)) = path.split_once('?') else { return path.to_owned() };
-    // Some servers separate parameters at `;` too.
-    let is_kept = |pair: &&str| !stays(&decoded(pair.split_once('=').map_or(*pair, |(name, _)| name)));
+    // Some servers also separate parameters at `;`.
+    let is_kept =
+        |pair: &&str| !is_credential(&decoded(pair.split_once('=').map_or(*pair, |(name, _)| name)));
     let kept: Vec<&str> = query.split(['&', ';']).filter(is_kept).collect();
     if kept.len() == query.split(['&', ';']).count() {
         return format!("{path}?{query}");
@@ -117,7 +119,7 @@ fn plain(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
 
-/// Removes percent encoding, even if applied up to three times.
+/// Returns a name without percent encoding, which a server may decode up to three times.
 fn decoded(name: &str) -> String {
     let mut name = name.to_owned();
     for _ in 0..3 {
@@ -163,7 +165,7 @@ mod tests {
             "auth",
             "password",
         ] {
-            assert!(stays(name), "{name}");
+            assert!(is_credential(name), "{name}");
         }
         for name in [
             "anthropic-version",
@@ -184,7 +186,7 @@ mod tests {
             "content-encoding",
             "monkey",
         ] {
-            assert!(!stays(name), "{name}");
+            assert!(!is_credential(name), "{name}");
         }
     }
 
@@ -215,12 +217,12 @@ mod tests {
             "Authorization",
             "X-HTTP-Method-Override",
         ] {
-            assert!(header_stays(name), "{name}");
+            assert!(is_withheld_header(name), "{name}");
         }
         for name in
             ["viaduct", "x-request-id", "x-stainless-os", "origin", "referer", "user-agent", "x-client-name"]
         {
-            assert!(!header_stays(name), "{name}");
+            assert!(!is_withheld_header(name), "{name}");
         }
         assert_eq!(without_credentials("/v1?via=air&forwarded=1"), "/v1?via=air&forwarded=1");
     }

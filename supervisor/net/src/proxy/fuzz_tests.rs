@@ -1,7 +1,7 @@
 //! Changed heads of requests to the proxy: each is refused, or is whole for the server that reads it again.
 
 use super::credentials::without_credentials;
-use super::head::{Kind, parse};
+use super::head::{RequestKind, parse};
 
 #[test]
 fn the_head_of_a_request_is_refused_or_passed_on_as_it_came() {
@@ -11,12 +11,12 @@ fn the_head_of_a_request_is_refused_or_passed_on_as_it_came() {
         Ok(Some(request)) => {
             assert_eq!(request.target.to_string(), request.target.to_string().to_lowercase());
             match request.kind {
-                Kind::Tunnel => "a tunnel".to_owned(),
-                Kind::Brokered => {
+                RequestKind::Tunnel => "a tunnel".to_owned(),
+                RequestKind::Brokered => {
                     assert_eq!(request.rest, input);
                     "brokered".to_owned()
                 }
-                Kind::Clear => {
+                RequestKind::Clear => {
                     assert_eq!(request.rest, input);
                     "in the clear".to_owned()
                 }

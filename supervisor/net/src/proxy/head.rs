@@ -16,16 +16,16 @@ pub(super) const TIME: Duration = Duration::from_secs(10);
 const TLS: u16 = 443;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Request {
+pub(super) struct RequestHead {
     /// Host and port.
     pub(super) target: Target,
-    pub(super) kind: Kind,
+    pub(super) kind: RequestKind,
     /// Input after the head of a tunnel; for other requests all of it, including the head.
     pub(super) rest: Vec<u8>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RequestKind {
     Tunnel,
     /// A single plain request.
     Clear,
@@ -75,7 +75,7 @@ impl HeadError {
     }
 }
 
-pub(super) async fn read(client: &mut (impl AsyncRead + Unpin)) -> Result<Request, HeadError> {
+pub(super) async fn read(client: &mut (impl AsyncRead + Unpin)) -> Result<RequestHead, HeadError> {
     whole(client, parse).await
 }
 
@@ -110,7 +110,7 @@ async fn whole<T>(
 }
 
 /// Parses a head; none if it is incomplete.
-pub(super) fn parse(bytes: &[u8]) -> Result<Option<Request>, HeadError> {
+pub(super) fn parse(bytes: &[u8]) -> Result<Option<RequestHead>, HeadError> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut head = httparse::Request::new(&mut headers);
     let length = match head.parse(bytes) {
@@ -126,18 +126,18 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<Request>, HeadError> {
     check_framing(head.headers)?;
     if method == "CONNECT" {
         let rest = bytes.get(length..).unwrap_or_default().to_vec();
-        return Ok(Some(Request { target: Target::parse(path, None)?, kind: Kind::Tunnel, rest }));
+        return Ok(Some(RequestHead { target: Target::parse(path, None)?, kind: RequestKind::Tunnel, rest }));
     }
     if let Some((target, _)) = brokered(path) {
-        return Ok(Some(Request { target, kind: Kind::Brokered, rest: bytes.to_vec() }));
+        return Ok(Some(RequestHead { target, kind: RequestKind::Brokered, rest: bytes.to_vec() }));
     }
     let (target, path) = absolute(path)?;
     // A program that contacts this server through itself means the server, and no port of the host.
     if target.is_own_proxy() {
         let (target, _) = brokered(&path).ok_or(HeadError::NoProxyRequest)?;
-        return Ok(Some(Request { target, kind: Kind::Brokered, rest: bytes.to_vec() }));
+        return Ok(Some(RequestHead { target, kind: RequestKind::Brokered, rest: bytes.to_vec() }));
     }
-    Ok(Some(Request { target, kind: Kind::Clear, rest: bytes.to_vec() }))
+    Ok(Some(RequestHead { target, kind: RequestKind::Clear, rest: bytes.to_vec() }))
 }
 
 /// Checks the head of a request inside a tunnel; none if it is incomplete.
@@ -202,9 +202,9 @@ mod tests {
         let request = parse(text.as_bytes()).map_err(|error| error.to_string())?;
         Ok(request.map(|request| {
             let clear = match request.kind {
-                Kind::Tunnel => None,
-                Kind::Brokered => Some("brokered".to_owned()),
-                Kind::Clear => Some("clear".to_owned()),
+                RequestKind::Tunnel => None,
+                RequestKind::Brokered => Some("brokered".to_owned()),
+                RequestKind::Clear => Some("clear".to_owned()),
             };
             (request.target.to_string(), clear, String::from_utf8(request.rest).unwrap())
         }))

@@ -16,44 +16,44 @@ use kernel::{
 };
 use tokio::time::Instant;
 
-use super::tally::{Line, Tally};
+use super::traffic::{HostTraffic, Traffic};
 
 /// Age up to which the board's figures may be used for a decision.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// Reason why a request is not admitted.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum NotTaken {
+pub(super) enum NotAdmitted {
     Spent(SpentBudget),
     /// The use by the run and its payers could never be read. Another try may succeed after [`FRESH`].
     Unknown,
 }
 
 /// Queries the board for the use by a run and its payers. Blocking.
-pub(super) type Ask = Arc<dyn Fn() -> io::Result<Balance> + Send + Sync>;
+pub(super) type ReadBalance = Arc<dyn Fn() -> io::Result<Balance> + Send + Sync>;
 
 /// Today's use by all runs of a payer.
 #[derive(Debug)]
-pub(super) struct Purse(Mutex<DayUse>);
+pub(super) struct DayBudget(Mutex<DayUse>);
 
-/// Purses of the payers that have a run with a proxy.
+/// Day budgets of the payers that have a run with a proxy.
 #[derive(Debug, Default)]
-pub(super) struct Purses(Mutex<HashMap<(BoardId, Payer), Weak<Purse>>>);
+pub(super) struct DayBudgets(Mutex<HashMap<(BoardId, Payer), Weak<DayBudget>>>);
 
-impl Purses {
-    fn of(&self, board: BoardId, day: &DayUse) -> Arc<Purse> {
-        let mut purses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        purses.retain(|_, purse| purse.strong_count() > 0);
+impl DayBudgets {
+    fn for_payer(&self, board: BoardId, day: &DayUse) -> Arc<DayBudget> {
+        let mut budgets_of_payers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        budgets_of_payers.retain(|_, day_budget| day_budget.strong_count() > 0);
         let key = (board, day.payer.clone());
-        purses.get(&key).and_then(Weak::upgrade).unwrap_or_else(|| {
-            let purse = Arc::new(Purse(Mutex::new(day.clone())));
-            purses.insert(key, Arc::downgrade(&purse));
-            purse
+        budgets_of_payers.get(&key).and_then(Weak::upgrade).unwrap_or_else(|| {
+            let day_budget = Arc::new(DayBudget(Mutex::new(day.clone())));
+            budgets_of_payers.insert(key, Arc::downgrade(&day_budget));
+            day_budget
         })
     }
 }
 
-impl Purse {
+impl DayBudget {
     fn used(&self) -> MutexGuard<'_, DayUse> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -70,75 +70,76 @@ impl Purse {
 /// Budget meter of one run.
 pub(super) struct Meter {
     board: BoardId,
-    tally: Arc<Tally>,
+    traffic: Arc<Traffic>,
     quotas: SharedQuotas,
-    purses: Arc<Purses>,
-    ask: Ask,
+    day_budgets: Arc<DayBudgets>,
+    read_balance: ReadBalance,
     known: tokio::sync::Mutex<Option<Instant>>,
-    own: Mutex<Own>,
+    figures: Mutex<Figures>,
     /// Requests that are admitted and have not reached their host yet.
     pending: AtomicU64,
 }
 
 /// Latest figures of the board.
 #[derive(Default)]
-struct Own {
+struct Figures {
     /// True once the board was read.
     is_known: bool,
     run: Consumed,
-    payers: Vec<Arc<Purse>>,
+    payers: Vec<Arc<DayBudget>>,
 }
 
 impl Meter {
     pub(super) fn new(
         board: BoardId,
-        tally: Arc<Tally>,
+        traffic: Arc<Traffic>,
         quotas: SharedQuotas,
-        purses: Arc<Purses>,
-        ask: Ask,
+        day_budgets: Arc<DayBudgets>,
+        ask: ReadBalance,
     ) -> Arc<Self> {
         Arc::new(Meter {
             board,
-            tally,
+            traffic,
             quotas,
-            purses,
-            ask,
+            day_budgets,
+            read_balance: ask,
             known: tokio::sync::Mutex::default(),
-            own: Mutex::default(),
+            figures: Mutex::default(),
             pending: AtomicU64::new(0),
         })
     }
 
     /// Admits a request to a host, or reports the spent budget. If any budget is configured, no request is admitted
     /// before the board's figures were read.
-    pub(super) async fn take(self: &Arc<Self>, host: &str) -> Result<Passage, NotTaken> {
+    pub(super) async fn admit(self: &Arc<Self>, host: &str) -> Result<MeteredRequest, NotAdmitted> {
         let budgets = &self.quotas.get().budgets;
         let is_bounded = *budgets != Budgets::default();
         if is_bounded {
             self.refresh().await;
         }
-        let own = self.own();
-        if is_bounded && !own.is_known {
-            return Err(NotTaken::Unknown);
+        let figures = self.figures();
+        if is_bounded && !figures.is_known {
+            return Err(NotAdmitted::Unknown);
         }
-        let mut run = own.run.max(self.through());
+        let mut run = figures.run.max(self.through());
         run.requests = run.requests.saturating_add(self.pending.load(Ordering::Relaxed));
         if let Some(spent) = budgets.spent_by_run(&run) {
-            return Err(NotTaken::Spent(spent));
+            return Err(NotAdmitted::Spent(spent));
         }
-        // Check and count must be one step: this holds the lock, and purses are always locked in the order of their
+        // Check and count must be one step: this holds the lock, and the budgets are always locked in the order of their
         // payers.
-        let mut purses: Vec<MutexGuard<'_, DayUse>> = own.payers.iter().map(|purse| purse.used()).collect();
-        if let Some(spent) = purses.iter().find_map(|used| budgets.spent_on_day(used)) {
-            return Err(NotTaken::Spent(spent));
+        let mut budgets_of_payers: Vec<MutexGuard<'_, DayUse>> =
+            figures.payers.iter().map(|day_budget| day_budget.used()).collect();
+        if let Some(spent) = budgets_of_payers.iter().find_map(|used| budgets.spent_on_day(used)) {
+            return Err(NotAdmitted::Spent(spent));
         }
-        for used in &mut purses {
+        for used in &mut budgets_of_payers {
             used.consumed.requests = used.consumed.requests.saturating_add(1);
         }
         self.pending.fetch_add(1, Ordering::Relaxed);
-        drop(purses);
-        drop(own);
-        Ok(Passage { meter: Arc::clone(self), line: self.tally.line(host), is_pending: true })
+        drop(budgets_of_payers);
+        drop(figures);
+        Ok(MeteredRequest { meter: Arc::clone(self), host: self.traffic.host(host), is_pending: true })
     }
 
     /// Queries the board if its figures are too old: only the board knows agents' reports and granted amounts.
@@ -147,7 +148,7 @@ impl Meter {
         if known.is_some_and(|at| at.elapsed() < FRESH) {
             return;
         }
-        let ask = Arc::clone(&self.ask);
+        let ask = Arc::clone(&self.read_balance);
         match tokio::task::spawn_blocking(move || ask()).await.map_err(io::Error::other).flatten() {
             Ok(balance) => self.learn(&balance),
             // Decisions continue with the last figures, if there are any.
@@ -157,26 +158,27 @@ impl Meter {
     }
 
     fn learn(&self, balance: &Balance) {
-        let mut own = self.own();
-        own.is_known = true;
-        own.run = balance.run;
-        own.payers = balance.payers.iter().map(|day| self.purses.of(self.board, day)).collect();
-        for (purse, day) in own.payers.iter().zip(&balance.payers) {
-            purse.learn(day);
+        let mut figures = self.figures();
+        figures.is_known = true;
+        figures.run = balance.run;
+        figures.payers =
+            balance.payers.iter().map(|day| self.day_budgets.for_payer(self.board, day)).collect();
+        for (day_budget, day) in figures.payers.iter().zip(&balance.payers) {
+            day_budget.learn(day);
         }
     }
 
-    fn own(&self) -> MutexGuard<'_, Own> {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    fn figures(&self) -> MutexGuard<'_, Figures> {
+        self.figures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the use that passed through the proxy.
     fn through(&self) -> Consumed {
-        let (requests, bytes) = self.tally.passed();
+        let (requests, bytes) = self.traffic.totals();
         Consumed { requests, bytes, ..Consumed::default() }
     }
 
-    /// True if a budget of bytes is spent.
+    /// Returns true if a budget of bytes is spent.
     fn is_out_of_bytes(&self) -> bool {
         let budgets = &self.quotas.get().budgets;
         if *budgets == Budgets::default() {
@@ -184,72 +186,72 @@ impl Meter {
         }
         let only = |consumed: Consumed| Consumed { bytes: consumed.bytes, ..Consumed::default() };
         let is_bytes = |spent: SpentBudget| spent.amount == Amount::Bytes;
-        let own = self.own();
-        let of_day = |purse: &Arc<Purse>| {
-            let used = purse.used();
+        let figures = self.figures();
+        let of_day = |day_budget: &Arc<DayBudget>| {
+            let used = day_budget.used();
             budgets.spent_on_day(&DayUse { consumed: only(used.consumed), ..used.clone() })
         };
-        budgets.spent_by_run(&only(own.run.max(self.through()))).is_some_and(is_bytes)
-            || own.payers.iter().filter_map(of_day).any(is_bytes)
+        budgets.spent_by_run(&only(figures.run.max(self.through()))).is_some_and(is_bytes)
+            || figures.payers.iter().filter_map(of_day).any(is_bytes)
     }
 
     fn count_bytes(&self, bytes: usize) {
-        self.tally.changed.notify_one();
-        for purse in &self.own().payers {
-            let mut used = purse.used();
+        self.traffic.changed.notify_one();
+        for day_budget in &self.figures().payers {
+            let mut used = day_budget.used();
             used.consumed.bytes = used.consumed.bytes.saturating_add(bytes as u64);
         }
     }
 }
 
 /// An admitted request. Counted for good once it has reached its host; otherwise its drop returns the charge.
-pub(super) struct Passage {
+pub(super) struct MeteredRequest {
     meter: Arc<Meter>,
-    line: Arc<Line>,
+    host: Arc<HostTraffic>,
     is_pending: bool,
 }
 
-impl Passage {
+impl MeteredRequest {
     /// Records that the host is reached.
     pub(super) fn reached(&mut self) {
         if std::mem::take(&mut self.is_pending) {
-            self.line.request();
+            self.host.request();
             self.meter.pending.fetch_sub(1, Ordering::Relaxed);
-            self.meter.tally.changed.notify_one();
+            self.meter.traffic.changed.notify_one();
         }
     }
 
     /// Counts bytes from the worker.
     pub(super) fn sent(&self, bytes: usize) {
-        self.line.sent(bytes);
+        self.host.sent(bytes);
         self.meter.count_bytes(bytes);
     }
 
     /// Counts bytes to the worker.
     pub(super) fn received(&self, bytes: usize) {
-        self.line.received(bytes);
+        self.host.received(bytes);
         self.meter.count_bytes(bytes);
     }
 
     /// Counts a response. `opens` is the time at which the host accepts requests again, if the response names one.
     pub(super) fn answered(&self, status: u16, opens: Option<Timestamp>) {
-        self.line.answered(status, opens);
+        self.host.answered(status, opens);
     }
 
-    /// True if uncounted traffic, such as requests in a tunnel, has spent a budget of bytes.
+    /// Returns true if uncounted traffic, such as requests in a tunnel, has spent a budget of bytes.
     pub(super) fn is_over(&self) -> bool {
         self.meter.is_out_of_bytes()
     }
 }
 
-impl Drop for Passage {
+impl Drop for MeteredRequest {
     fn drop(&mut self) {
         if !self.is_pending {
             return;
         }
         self.meter.pending.fetch_sub(1, Ordering::Relaxed);
-        for purse in &self.meter.own().payers {
-            let mut used = purse.used();
+        for day_budget in &self.meter.figures().payers {
+            let mut used = day_budget.used();
             used.consumed.requests = used.consumed.requests.saturating_sub(1);
         }
     }
@@ -268,15 +270,15 @@ mod tests {
         let quotas = SharedQuotas::new(quotas);
         let fails = Arc::new(AtomicBool::new(true));
         let is_failing = Arc::clone(&fails);
-        let ask: Ask = Arc::new(move || {
+        let ask: ReadBalance = Arc::new(move || {
             let is_failing = is_failing.load(Ordering::Relaxed);
             if is_failing { Err(io::Error::other("not readable")) } else { Ok(Balance::default()) }
         });
         let board = BoardId(uuid::Uuid::nil());
         let meter = Meter::new(board, Arc::default(), quotas.clone(), Arc::default(), ask);
-        let take = async || meter.take("a.example:443").await.map(|mut passage| passage.reached());
+        let take = async || meter.admit("a.example:443").await.map(|mut passage| passage.reached());
         for _ in 0..2 {
-            assert_eq!(take().await, Err(NotTaken::Unknown));
+            assert_eq!(take().await, Err(NotAdmitted::Unknown));
         }
         fails.store(false, Ordering::Relaxed);
         tokio::time::advance(FRESH).await;
@@ -284,7 +286,7 @@ mod tests {
         fails.store(true, Ordering::Relaxed);
         tokio::time::advance(FRESH).await;
         assert_eq!(take().await, Ok(()), "it goes on with what is known");
-        assert!(matches!(take().await, Err(NotTaken::Spent(_))));
+        assert!(matches!(take().await, Err(NotAdmitted::Spent(_))));
         quotas.set(kernel::Quotas::default());
         assert_eq!(take().await, Ok(()), "without a budget nothing has to be known");
     }

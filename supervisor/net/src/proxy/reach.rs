@@ -9,8 +9,8 @@ use policies::{Host, Policy, Target};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
-use super::shares::{Shares, Taker};
-use super::verdict::{self, Refusal};
+use super::host_check::{self, RefusedTarget};
+use super::resource_claims::{ResourceHolder, SharedResource};
 
 /// Time limit for resolving a name and connecting to its addresses.
 pub(super) const CONNECT: Duration = Duration::from_secs(10);
@@ -20,7 +20,7 @@ const OF_RUN: usize = 4;
 /// Reason why a target is not reached.
 #[derive(Debug)]
 pub(super) enum Unreached {
-    Refused(Refusal),
+    Refused(RefusedTarget),
     Unknown,
     Slow,
     Failed(io::Error),
@@ -28,7 +28,7 @@ pub(super) enum Unreached {
 
 impl Unreached {
     /// Returns the status of the response, and the reason. A refusal by the policy has a response of its own.
-    pub(super) fn answer(&self) -> (u16, String) {
+    pub(super) fn status_and_reason(&self) -> (u16, String) {
         match self {
             Self::Slow => (504, format!("did not answer within {} seconds", CONNECT.as_secs())),
             Self::Failed(error) => (502, format!("cannot be connected to: {error}")),
@@ -41,28 +41,28 @@ impl Unreached {
 /// run gets only a part of its tenant's look-ups, and a tenant leaves some to others.
 #[derive(Debug)]
 pub(super) struct Lookups {
-    own: Arc<Semaphore>,
-    tenant: Arc<Taker>,
-    all: Arc<Shares>,
+    of_run: Arc<Semaphore>,
+    tenant: Arc<ResourceHolder>,
+    all: Arc<SharedResource>,
 }
 
 impl Lookups {
-    pub(super) fn new(tenant: Arc<Taker>, all: Arc<Shares>) -> Self {
-        Lookups { own: Arc::new(Semaphore::new(OF_RUN)), tenant, all }
+    pub(super) fn new(tenant: Arc<ResourceHolder>, all: Arc<SharedResource>) -> Self {
+        Lookups { of_run: Arc::new(Semaphore::new(OF_RUN)), tenant, all }
     }
 
     async fn find(&self, name: &str, port: u16) -> io::Result<Vec<IpAddr>> {
-        let permit = Arc::clone(&self.own).acquire_owned().await.map_err(io::Error::other)?;
-        self.all.room(&self.tenant).await;
-        let place = self.all.take(&self.tenant);
+        let permit = Arc::clone(&self.of_run).acquire_owned().await.map_err(io::Error::other)?;
+        self.all.may_claim(&self.tenant).await;
+        let claim = self.all.claim(&self.tenant);
         let name = name.to_owned();
         // In a separate task, so that the look-up counts until it has ended, even if the caller has given up.
-        let found = tokio::spawn(async move {
+        let lookup = tokio::spawn(async move {
             let found = tokio::net::lookup_host((name.as_str(), port)).await;
-            drop((permit, place));
+            drop((permit, claim));
             found.map(|all| all.map(|address: SocketAddr| address.ip()).collect())
         });
-        found.await.map_err(io::Error::other)?
+        lookup.await.map_err(io::Error::other)?
     }
 }
 
@@ -77,7 +77,7 @@ pub(super) async fn reach(
             Host::Address(address) => vec![*address],
             Host::Name(name) => lookups.find(name, target.port).await.map_err(|_| Unreached::Unknown)?,
         };
-        let addresses = verdict::of_addresses(policy, target, found).map_err(Unreached::Refused)?;
+        let addresses = host_check::check_addresses(policy, target, found).map_err(Unreached::Refused)?;
         let mut last = Unreached::Unknown;
         for address in addresses {
             match TcpStream::connect(address).await {
@@ -107,7 +107,7 @@ mod tests {
 
     /// Makes the look-ups of a run whose tenant has used up its share.
     fn busy() -> Lookups {
-        Lookups::new(Taker::with(0), Shares::new(8))
+        Lookups::new(ResourceHolder::with(0), SharedResource::new(8))
     }
 
     #[tokio::test(start_paused = true)]
@@ -118,6 +118,6 @@ mod tests {
         let start = tokio::time::Instant::now();
         let unreached = reach(&policy, &busy(), &target).await.unwrap_err();
         assert_eq!(start.elapsed(), CONNECT);
-        assert_eq!(unreached.answer(), (504, "did not answer within 10 seconds".to_owned()));
+        assert_eq!(unreached.status_and_reason(), (504, "did not answer within 10 seconds".to_owned()));
     }
 }

@@ -1,4 +1,4 @@
-//! Reads the time at which a refusing service accepts requests again (RFC 9110, section 10.2.3).
+//! Reads from a refusal the time at which a service accepts requests again (RFC 9110, section 10.2.3).
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use setup::lanes::LONGEST_LIMIT as LONGEST;
 /// Status of an overloaded service; no standard defines it.
 const OVERLOADED: u16 = 529;
 
-/// Returns the time at which the service accepts requests again; none if it does not refuse temporarily, or names no
-/// time.
+/// Returns the time at which the service accepts requests again, at most [`LONGEST`] from now. None if the reply is not a
+/// temporary refusal, names no time, or names a time in the past.
 pub(super) fn read(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Option<Timestamp> {
     let is_for_a_while = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
         || status.as_u16() == OVERLOADED;

@@ -8,40 +8,40 @@ use policies::{LaneHosts, Policy, SecretStores, Target};
 use rustls::{ClientConfig, ServerConfig};
 
 use super::authority::Authority;
+use super::host_check::RefusedTarget;
 use super::meter::Meter;
 use super::reach::{Lookups, Unreached};
-use super::tally::{Note, Tally, Tried};
 use super::tls::{TlsError, Trust};
-use super::verdict::Refusal;
+use super::traffic::{BecomesEvent, HostAttempt, Traffic};
 
 /// Callback for refusals that become events.
-pub(super) type Refused = Box<dyn Fn(kernel::Denied, &Target) + Send + Sync>;
+pub(super) type OnRefusal = Box<dyn Fn(kernel::Denied, &Target) + Send + Sync>;
 
 /// Callback for spent budgets that become events.
-pub(super) type OverBudget = Box<dyn Fn(SpentBudget) + Send + Sync>;
+pub(super) type OnSpentBudget = Box<dyn Fn(SpentBudget) + Send + Sync>;
 
 /// State shared by all connections of a run.
-pub(super) struct Terms {
+pub(super) struct ProxyTerms {
     pub(super) policy: Policy,
     pub(super) lane: Option<LaneHosts>,
-    pub(super) tally: Arc<Tally>,
+    pub(super) traffic: Arc<Traffic>,
     pub(super) lookups: Lookups,
-    pub(super) keys: Keys,
+    pub(super) keys: BrokerKeys,
     /// Authority that certifies the hosts of its brokers; none if the run was started without.
     pub(super) authority: Option<Authority>,
     pub(super) meter: Arc<Meter>,
-    pub(super) note: Refused,
-    pub(super) note_budget: OverBudget,
+    pub(super) note: OnRefusal,
+    pub(super) note_budget: OnSpentBudget,
 }
 
-impl Terms {
+impl ProxyTerms {
     /// Records an attempt to connect to a host, unless its policy refused it.
     pub(super) fn note_attempt<T>(&self, target: &Target, reached: &Result<T, Unreached>) {
         if matches!(reached, Err(Unreached::Refused(_))) {
             return;
         }
         let (policy, lane) = (&self.policy, self.lane.as_ref());
-        self.tally.try_host(&Tried { policy, lane, target, is_reached: reached.is_ok() });
+        self.traffic.try_host(&HostAttempt { policy, lane, target, is_reached: reached.is_ok() });
     }
 
     /// Returns the TLS configuration that terminates a tunnel to a host; none if the host has no broker, so that the
@@ -61,13 +61,13 @@ impl Terms {
 
 /// Secret stores and trust of a run's brokers.
 #[derive(Clone, Debug)]
-pub(super) struct Keys {
+pub(super) struct BrokerKeys {
     pub(super) stores: SecretStores,
     pub(super) ca: Option<PathBuf>,
     pub(super) trust: Arc<Trust>,
 }
 
-impl Keys {
+impl BrokerKeys {
     /// Returns the TLS configuration of the brokers. Blocking.
     pub(super) fn client(&self) -> Result<Arc<ClientConfig>, TlsError> {
         self.trust.config(self.ca.as_deref())
@@ -75,10 +75,10 @@ impl Keys {
 }
 
 /// Counts a refusal, and reports it if it is new. Returns its text.
-pub(super) fn refused(terms: &Terms, refusal: &Refusal) -> String {
-    let (denied, is_new) = terms.tally.refuse(&terms.policy, terms.lane.as_ref(), refusal);
+pub(super) fn refused(terms: &ProxyTerms, refusal: &RefusedTarget) -> String {
+    let (denied, is_new) = terms.traffic.refuse(&terms.policy, terms.lane.as_ref(), refusal);
     let text = denied.text.clone();
-    if is_new == Note::Yes {
+    if is_new == BecomesEvent::Yes {
         (terms.note)(denied, &refusal.target);
     }
     text
@@ -92,10 +92,12 @@ pub(super) const UNKNOWN: &str =
 pub(super) const RETRY_AFTER: u16 = 1;
 
 /// Counts a request refused for a spent budget, and reports it if it is new. Returns the text.
-pub(super) fn over_budget(terms: &Terms, spent: &SpentBudget) -> String {
-    let text =
-        format!("{}; finish with what there is, or block the task and say what is left to do", spent.told());
-    if terms.tally.refuse_over_budget(spent) == Note::Yes {
+pub(super) fn over_budget(terms: &ProxyTerms, spent: &SpentBudget) -> String {
+    let text = format!(
+        "{}; finish with what there is, or block the task and say what is left to do",
+        spent.to_text()
+    );
+    if terms.traffic.refuse_over_budget(spent) == BecomesEvent::Yes {
         (terms.note_budget)(spent.clone());
     }
     text

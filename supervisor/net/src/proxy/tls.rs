@@ -1,4 +1,5 @@
-//! TLS to brokers' hosts: trusts the certificates of this host, and those in a configured file.
+//! Client side of TLS, for brokers' hosts and other services: trusts the authorities of this host, and the certificates
+//! in a configured file.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -10,10 +11,10 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 
-/// Limit on a file of certificates, in bytes.
+/// Limit on a file of certificates, in bytes. The rest of a longer file is not read.
 const LONGEST: u64 = 4 << 20;
 
-/// Reason why no host can be trusted.
+/// Reason why no TLS connection can be made to any host.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     #[error("failed to read the certificates of {}: {source}", .path.display())]
@@ -34,27 +35,29 @@ pub enum TlsError {
 
 /// Trusted certificates, read on first use and again after a change of the configured file.
 #[derive(Debug, Default)]
-pub(super) struct Trust(Mutex<Option<Read>>);
+pub(super) struct Trust(Mutex<Option<LoadedTrust>>);
 
 #[derive(Debug)]
-struct Read {
+struct LoadedTrust {
+    /// Configured file and the time of its last change, when the certificates were read.
     of: (Option<PathBuf>, Option<SystemTime>),
     config: Arc<ClientConfig>,
 }
 
 impl Trust {
-    /// Returns the client configuration. Blocking: reads files.
+    /// Returns the client configuration that also trusts the certificates in the file `extra`. Blocks: reads files.
     pub(super) fn config(&self, extra: Option<&Path>) -> Result<Arc<ClientConfig>, TlsError> {
         let changed = extra.and_then(|path| path.metadata().ok()?.modified().ok());
         let of = (extra.map(Path::to_owned), changed);
+        // The lock is kept while the files are read, so that concurrent connections read them once.
         let mut read = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Read { of: known, config }) = &*read
+        if let Some(LoadedTrust { of: known, config }) = &*read
             && *known == of
         {
             return Ok(Arc::clone(config));
         }
         let config = Arc::new(client(extra)?);
-        *read = Some(Read { of, config: Arc::clone(&config) });
+        *read = Some(LoadedTrust { of, config: Arc::clone(&config) });
         Ok(config)
     }
 }
@@ -64,18 +67,19 @@ pub fn trusted() -> Result<Arc<ClientConfig>, TlsError> {
     trusting(None)
 }
 
-/// Does the same with an additional file of certificates. Blocking.
+/// Returns a client configuration that trusts the authorities of this host and the certificates in a file. Blocks.
 pub fn trusting(extra: Option<&Path>) -> Result<Arc<ClientConfig>, TlsError> {
     client(extra).map(Arc::new)
 }
 
 fn client(extra: Option<&Path>) -> Result<ClientConfig, TlsError> {
     let mut roots = RootCertStore::empty();
-    // Unreadable certificates are skipped; the others are trusted.
+    // Certificates of the host that cannot be read or parsed are skipped.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if let Some(path) = extra {
-        let own = certificates(path).map_err(|source| TlsError::File { path: path.to_owned(), source })?;
-        if roots.add_parsable_certificates(own).0 == 0 {
+        let extra_roots =
+            certificates(path).map_err(|source| TlsError::File { path: path.to_owned(), source })?;
+        if roots.add_parsable_certificates(extra_roots).0 == 0 {
             return Err(TlsError::NoCertificate(path.to_owned()));
         }
     }

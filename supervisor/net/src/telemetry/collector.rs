@@ -17,11 +17,11 @@ use setup::config::telemetry::Endpoint;
 /// Time limit of a message.
 const TIME: Duration = Duration::from_secs(10);
 /// Limit on the bytes read of a reply.
-const ANSWER_BYTES: usize = 64 << 10;
+const RESPONSE_BYTES: usize = 64 << 10;
 
 /// Reason why a message was not accepted.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NotTaken {
+pub(crate) enum NotAccepted {
     /// Another try may help.
     #[error("{0}")]
     Later(String),
@@ -33,25 +33,25 @@ pub(crate) enum NotTaken {
 /// Reply to a message, with the number of rejected spans.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Answer {
-    partial_success: Partial,
+struct ExportResponse {
+    partial_success: PartialSuccess,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Partial {
+struct PartialSuccess {
     /// 64-bit integer, which OTLP's JSON encodes as a string.
     rejected_spans: String,
 }
 
 /// Sends a message. Returns the number of rejected spans.
-pub(crate) async fn send(endpoint: &Endpoint, message: Bytes) -> Result<u64, NotTaken> {
-    let late = || NotTaken::Later(format!("it does not answer within {} seconds", TIME.as_secs()));
+pub(crate) async fn send(endpoint: &Endpoint, message: Bytes) -> Result<u64, NotAccepted> {
+    let late = || NotAccepted::Later(format!("it does not answer within {} seconds", TIME.as_secs()));
     tokio::time::timeout(TIME, exchange(endpoint, message)).await.map_err(|_| late())?
 }
 
-async fn exchange(endpoint: &Endpoint, message: Bytes) -> Result<u64, NotTaken> {
-    let later = |e: &(dyn std::error::Error + 'static)| NotTaken::Later(with_causes(e));
+async fn exchange(endpoint: &Endpoint, message: Bytes) -> Result<u64, NotAccepted> {
+    let later = |e: &(dyn std::error::Error + 'static)| NotAccepted::Later(with_causes(e));
     let stream = TcpStream::connect((endpoint.host(), endpoint.port())).await.map_err(|e| later(&e))?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|e| later(&e))?;
     let _connection = AbortOnDropHandle::new(tokio::spawn(connection));
@@ -62,15 +62,15 @@ async fn exchange(endpoint: &Endpoint, message: Bytes) -> Result<u64, NotTaken> 
         .map_err(|e| later(&e))?;
     let answer = sender.send_request(request).await.map_err(|e| later(&e))?;
     let status = answer.status();
-    let read = Limited::new(answer.into_body(), ANSWER_BYTES).collect().await;
+    let read = Limited::new(answer.into_body(), RESPONSE_BYTES).collect().await;
     match status.as_u16() {
         200..=299 => {
             let bytes = read.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-            let answer: Answer = serde_json::from_slice(&bytes).unwrap_or_default();
+            let answer: ExportResponse = serde_json::from_slice(&bytes).unwrap_or_default();
             Ok(answer.partial_success.rejected_spans.parse().unwrap_or(0))
         }
         // Retryable statuses of the protocol.
-        429 | 502 | 503 | 504 => Err(NotTaken::Later(format!("it answers {status}"))),
-        _ => Err(NotTaken::Refused(status)),
+        429 | 502 | 503 | 504 => Err(NotAccepted::Later(format!("it answers {status}"))),
+        _ => Err(NotAccepted::Refused(status)),
     }
 }

@@ -8,8 +8,8 @@ use hyper::body::Bytes;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::collector::{NotTaken, send};
-use super::{Counts, Spans, spans};
+use super::collector::{NotAccepted, send};
+use super::{ExportCounts, Spans, spans};
 use service::Service;
 
 /// Limit on the runs in one message.
@@ -24,16 +24,16 @@ const FAREWELL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Exporter {
     waiting: mpsc::Receiver<Spans>,
-    counts: Arc<Counts>,
+    counts: Arc<ExportCounts>,
 }
 
 /// Spans of several runs.
-struct Batch {
+struct SpanBatch {
     spans: Vec<serde_json::Value>,
 }
 
 impl Exporter {
-    pub(super) fn new(waiting: mpsc::Receiver<Spans>, counts: Arc<Counts>) -> Self {
+    pub(super) fn new(waiting: mpsc::Receiver<Spans>, counts: Arc<ExportCounts>) -> Self {
         Exporter { waiting, counts }
     }
 
@@ -60,17 +60,17 @@ impl Exporter {
     }
 
     /// Collects the spans for one message.
-    fn batch(&mut self, first: Spans) -> Batch {
+    fn batch(&mut self, first: Spans) -> SpanBatch {
         let mut spans = first;
         for _ in 1..BATCH {
             let Ok(more) = self.waiting.try_recv() else { break };
             spans.extend(more);
         }
-        Batch { spans }
+        SpanBatch { spans }
     }
 
     /// Sends a message until it is accepted or refused for good.
-    async fn send(&self, service: &Service, host: &str, batch: &Batch) {
+    async fn send(&self, service: &Service, host: &str, batch: &SpanBatch) {
         let message = batch.message(host);
         let mut pause = PAUSE;
         loop {
@@ -80,11 +80,11 @@ impl Exporter {
             };
             match send(&endpoint, message.clone()).await {
                 Ok(rejected) => return self.taken(batch, rejected),
-                Err(error @ NotTaken::Refused(_)) => {
+                Err(error @ NotAccepted::Refused(_)) => {
                     tracing::warn!(collector = %endpoint, %error, spans = batch.count(), "spans_refused");
                     return add(&self.counts.dropped, batch.count());
                 }
-                Err(error @ NotTaken::Later(_)) => {
+                Err(error @ NotAccepted::Later(_)) => {
                     if pause == PAUSE {
                         tracing::warn!(collector = %endpoint, %error, "collector_not_reached");
                     }
@@ -95,7 +95,7 @@ impl Exporter {
         }
     }
 
-    fn taken(&self, batch: &Batch, rejected: u64) {
+    fn taken(&self, batch: &SpanBatch, rejected: u64) {
         let rejected = rejected.min(batch.count());
         add(&self.counts.exported, batch.count() - rejected);
         add(&self.counts.dropped, rejected);
@@ -104,7 +104,7 @@ impl Exporter {
     /// Sends the remaining spans in one brief try.
     async fn last(&mut self, service: &Service, host: &str) {
         let Ok(first) = self.waiting.try_recv() else { return };
-        let mut batch = Batch { spans: first };
+        let mut batch = SpanBatch { spans: first };
         while let Ok(more) = self.waiting.try_recv() {
             batch.spans.extend(more);
         }
@@ -120,7 +120,7 @@ impl Exporter {
     }
 }
 
-impl Batch {
+impl SpanBatch {
     fn count(&self) -> u64 {
         self.spans.len() as u64
     }

@@ -29,7 +29,7 @@ type RunKey = (BoardId, RunId);
 
 /// Start times of a live run that its row lacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Marks {
+struct StartTimes {
     /// Time at which the claim was requested.
     claiming: Option<Timestamp>,
     /// Time at which the workspace was ready.
@@ -38,12 +38,12 @@ struct Marks {
 
 /// Numbers of spans that were exported and dropped.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub struct ExportCounts {
     exported: AtomicU64,
     dropped: AtomicU64,
 }
 
-impl Counts {
+impl ExportCounts {
     pub fn exported(&self) -> u64 {
         self.exported.load(Ordering::Relaxed)
     }
@@ -60,20 +60,20 @@ type Spans = Vec<Value>;
 #[derive(Clone, Debug)]
 pub struct Tracer {
     queue: mpsc::Sender<Spans>,
-    marks: Arc<Mutex<HashMap<RunKey, Marks>>>,
-    counts: Arc<Counts>,
+    marks: Arc<Mutex<HashMap<RunKey, StartTimes>>>,
+    counts: Arc<ExportCounts>,
 }
 
 impl Tracer {
     /// Makes the queue and its exporter.
     pub fn open() -> (Self, Exporter) {
         let (queue, waiting) = mpsc::channel(WAITING);
-        let counts = Arc::new(Counts::default());
+        let counts = Arc::new(ExportCounts::default());
         let tracer = Tracer { queue, marks: Arc::default(), counts: Arc::clone(&counts) };
         (tracer, Exporter::new(waiting, counts))
     }
 
-    pub fn counts(&self) -> &Counts {
+    pub fn counts(&self) -> &ExportCounts {
         &self.counts
     }
 
@@ -90,7 +90,7 @@ impl Tracer {
     /// Queues the spans of a run, as the board has it, whose end was recorded at `recorded_at`. Never waits.
     pub fn ended(&self, name: &BoardName, id: BoardId, run: &Run, recorded_at: Timestamp) {
         let marks = self.marks().remove(&(id, run.id)).unwrap_or_default();
-        self.send(spans::of(name, id, run, marks, recorded_at));
+        self.send(spans::for_run(name, id, run, marks, recorded_at));
     }
 
     /// Queues spans. Returns true if there was space.
@@ -108,7 +108,7 @@ impl Tracer {
         self.marks().remove(&run);
     }
 
-    fn marks(&self) -> MutexGuard<'_, HashMap<RunKey, Marks>> {
+    fn marks(&self) -> MutexGuard<'_, HashMap<RunKey, StartTimes>> {
         // A thread that panicked with the lock had changed a single entry, which is complete.
         self.marks.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -5,7 +5,7 @@ use kernel::{BoardId, BoardName, Outcome, Run, Timestamp};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::Marks;
+use super::StartTimes;
 
 /// Span kind: work inside one program.
 const INTERNAL: u32 = 1;
@@ -13,11 +13,11 @@ const INTERNAL: u32 = 1;
 const ERROR: u32 = 2;
 
 /// Ids of a trace and its spans, derived from the run, so that a repeated message yields the same trace.
-struct Names(String);
+struct SpanIds(String);
 
-impl Names {
-    fn of(board: BoardId, run: &Run) -> Self {
-        Names(format!("{board}/{}", run.id))
+impl SpanIds {
+    fn for_run(board: BoardId, run: &Run) -> Self {
+        SpanIds(format!("{board}/{}", run.id))
     }
 
     fn trace(&self) -> String {
@@ -36,14 +36,14 @@ struct Period {
 }
 
 /// Returns the spans of a run and its steps.
-pub(super) fn of(
+pub(super) fn for_run(
     board: &BoardName,
     id: BoardId,
     run: &Run,
-    marks: Marks,
+    marks: StartTimes,
     recorded_at: Timestamp,
 ) -> Vec<Value> {
-    let names = Names::of(id, run);
+    let names = SpanIds::for_run(id, run);
     let begun = marks.claiming.unwrap_or(run.started_at).min(run.started_at);
     // A short worker may have ended before its start was recorded.
     let ended = run.ended_at.unwrap_or(recorded_at).max(run.spawned_at.unwrap_or(run.started_at));
@@ -66,7 +66,7 @@ pub(super) fn of(
     spans
 }
 
-fn whole(names: &Names, board: &BoardName, run: &Run, during: Period) -> Value {
+fn whole(names: &SpanIds, board: &BoardName, run: &Run, during: Period) -> Value {
     let mut span = span(names, "run", during);
     let text = |key: &str, value: Option<&str>| {
         value.map(|value| json!({ "key": format!("supervisor.{key}"), "value": { "stringValue": value } }))
@@ -95,7 +95,7 @@ fn whole(names: &Names, board: &BoardName, run: &Run, during: Period) -> Value {
     span
 }
 
-fn span(names: &Names, step: &str, Period { from, to }: Period) -> Value {
+fn span(names: &SpanIds, step: &str, Period { from, to }: Period) -> Value {
     json!({
         "traceId": names.trace(),
         "spanId": names.span(step),
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_message_is_as_the_protocol_has_it() {
-        let names = Names("board/7".to_owned());
+        let names = SpanIds("board/7".to_owned());
         let at = Timestamp::from_micros;
         let made = span(&names, "work", Period { from: at(5), to: at(3) });
         assert_eq!((&made["startTimeUnixNano"], &made["endTimeUnixNano"]), (&"5000".into(), &"5000".into()));

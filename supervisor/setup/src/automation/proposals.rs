@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kernel::{NewProposal, Profile, ProposalKind, TaskId, Tenant};
 
 use crate::config::Config;
-use crate::config::definitions::Found;
+use crate::config::definitions::Lookup;
 use crate::roster::Roster;
 
 /// Maker of proposals of one kind, for any task.
@@ -39,7 +39,7 @@ impl Maker {
         author: Option<String>,
         config: &Config,
     ) -> NewProposal {
-        let own = tenant.and_then(|tenant| config.tenants.get(tenant));
+        let tenant_config = tenant.and_then(|tenant| config.tenants.get(tenant));
         NewProposal {
             kind: self.kind,
             subject,
@@ -47,7 +47,7 @@ impl Maker {
             staff: self.staff.clone(),
             unconfined: self.unconfined.clone(),
             taken: self.taken.clone(),
-            policy: own.and_then(|own| own.policy.clone()),
+            policy: tenant_config.and_then(|tenant_config| tenant_config.policy.clone()),
             author,
         }
     }
@@ -72,10 +72,10 @@ fn staff(roster: &Roster, config: &Config) -> BTreeMap<Profile, String> {
     let makers: Vec<Profile> =
         ProposalKind::ALL.iter().filter_map(|kind| config.triage.assignee(*kind)).collect();
     let described = roster.profiles().filter_map(|(name, found)| match found {
-        Found::Usable(persona) => {
-            Some((name.parse().ok()?, persona.settings.description.clone().unwrap_or_default()))
+        Lookup::Usable(definition) => {
+            Some((name.parse().ok()?, definition.settings.description.clone().unwrap_or_default()))
         }
-        Found::Disabled(_) | Found::Absent => None,
+        Lookup::Disabled(_) | Lookup::Absent => None,
     });
     described.filter(|(name, _)| !makers.contains(name)).collect()
 }

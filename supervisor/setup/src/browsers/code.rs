@@ -1,4 +1,4 @@
-//! One-time codes of dashboard links, kept in memory for a few minutes.
+//! One-time codes of the dashboard's sign-in links, kept in memory for five minutes.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use base::exit::Code;
 use base::failure::Failure;
 
 pub const LIFETIME: Duration = Duration::from_mins(5);
-/// Limit on the unused links of one owner; the oldest is dropped for a new one.
+/// Limit on the unused links of one owner. A new link replaces the oldest.
 const EACH: usize = 4;
 /// Limit on the unused links of all owners.
 const ALL: usize = 64;
@@ -42,17 +42,20 @@ struct Pending {
 pub(super) struct Codes(Vec<Pending>);
 
 impl Codes {
-    /// Makes a code and returns it. Only its digest is kept.
+    /// Returns a new code for an offer. Only the digest of the code is kept.
+    ///
+    /// # Errors
+    /// [`Code::Throttled`] if [`ALL`] links are unused.
     pub(super) fn add(&mut self, offer: Offer, now: Instant) -> Result<String, Failure> {
         self.tidy(now);
-        let own = |pending: &Pending| pending.offer.owner == offer.owner;
-        if self.0.iter().filter(|pending| own(pending)).count() >= EACH
-            && let Some(oldest) = self.0.iter().position(own)
+        let of_owner = |pending: &Pending| pending.offer.owner == offer.owner;
+        if self.0.iter().filter(|pending| of_owner(pending)).count() >= EACH
+            && let Some(oldest) = self.0.iter().position(of_owner)
         {
             self.0.remove(oldest);
         }
         if self.0.len() >= ALL && !offer.owner.is_member {
-            // Users of tenants cannot block an operator: their oldest link is dropped.
+            // The links of tenants' users must not block an operator, so the oldest of these is dropped.
             if let Some(oldest) = self.0.iter().position(|pending| pending.offer.owner.is_member) {
                 self.0.remove(oldest);
             }
@@ -69,8 +72,8 @@ impl Codes {
     /// Returns the offer of a code, unless the code was used or has expired.
     pub(super) fn find(&self, code: &str, now: Instant) -> Option<Offer> {
         let digest = digest(code);
-        let own = |pending: &&Pending| pending.digest == digest && now < pending.until;
-        self.0.iter().find(own).map(|pending| pending.offer.clone())
+        let matches_code = |pending: &&Pending| pending.digest == digest && now < pending.until;
+        self.0.iter().find(matches_code).map(|pending| pending.offer.clone())
     }
 
     /// Invalidates a code.
@@ -80,11 +83,11 @@ impl Codes {
     }
 
     /// Removes the codes of the owners that match.
-    pub(super) fn forget(&mut self, whose: impl Fn(&Owner) -> bool) {
-        self.0.retain(|pending| !whose(&pending.offer.owner));
+    pub(super) fn forget(&mut self, is_of_owner: impl Fn(&Owner) -> bool) {
+        self.0.retain(|pending| !is_of_owner(&pending.offer.owner));
     }
 
-    /// Removes expired codes. Returns the time until the next one expires.
+    /// Removes expired codes. Returns the time until the next code expires; none if there are no codes.
     pub(super) fn tidy(&mut self, now: Instant) -> Option<Duration> {
         self.0.retain(|pending| now < pending.until);
         self.0.iter().map(|pending| pending.until - now).min()

@@ -15,7 +15,7 @@ use base::paths::private_file;
 const VERSION: u32 = 1;
 
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct StoredSessions {
     pub(super) cookie_name: String,
     pub(super) sessions: Vec<Arc<Session>>,
 }
@@ -25,28 +25,27 @@ pub(super) struct Kept {
 struct Form {
     version: u32,
     cookie_name: String,
-    sessions: Vec<Line>,
+    sessions: Vec<SessionRecord>,
 }
 
 /// A session in the file.
 #[derive(Debug, Serialize, Deserialize)]
-struct Line {
+struct SessionRecord {
     id: SessionId,
     owner: Owner,
-    /// None in files of earlier releases, for a browser of an unknown user.
-    browser: Option<u32>,
+    browser: u32,
     cookie: String,
     key: String,
     began: Timestamp,
     used: Timestamp,
 }
 
-impl Line {
-    fn of(session: &Session) -> Self {
-        Line {
+impl SessionRecord {
+    fn from_session(session: &Session) -> Self {
+        SessionRecord {
             id: session.id.clone(),
             owner: session.owner.clone(),
-            browser: Some(session.browser),
+            browser: session.browser,
             cookie: hex::encode(session.cookie),
             key: hex::encode(session.key),
             began: session.began,
@@ -60,24 +59,24 @@ impl Line {
             digests: Digests { cookie: digest(&self.cookie)?, key: digest(&self.key)? },
             id: self.id,
             owner: self.owner,
-            browser: self.browser?,
+            browser: self.browser,
             began: self.began,
             used: self.used,
         })))
     }
 }
 
-impl Default for Kept {
+impl Default for StoredSessions {
     fn default() -> Self {
         let cookie_name = format!("supervisor-{}", &secret()[..8]);
-        Kept { cookie_name, sessions: Vec::new() }
+        StoredSessions { cookie_name, sessions: Vec::new() }
     }
 }
 
-impl Kept {
+impl StoredSessions {
     /// Returns the text of the file.
     pub(super) fn text(&self) -> Vec<u8> {
-        let sessions = self.sessions.iter().map(|session| Line::of(session)).collect();
+        let sessions = self.sessions.iter().map(|session| SessionRecord::from_session(session)).collect();
         let form = Form { version: VERSION, cookie_name: self.cookie_name.clone(), sessions };
         // The form has neither maps nor numbers that JSON cannot represent.
         serde_json::to_vec(&form).unwrap_or_default()
@@ -104,31 +103,31 @@ impl Kept {
     }
 
     /// Ends the least recently used session among the owners that match.
-    pub(super) fn end_last(&mut self, whose: impl Fn(&Owner) -> bool) {
-        let own = self.sessions.iter().filter(|session| whose(&session.owner));
-        if let Some(last) = own.min_by_key(|session| session.used()).map(|session| session.id.clone()) {
+    pub(super) fn end_last(&mut self, is_of_owner: impl Fn(&Owner) -> bool) {
+        let of_owner = self.sessions.iter().filter(|session| is_of_owner(&session.owner));
+        if let Some(last) = of_owner.min_by_key(|session| session.used()).map(|session| session.id.clone()) {
             self.end(|session| session.id == last);
         }
     }
 }
 
 /// Reads the file; a missing file has no sessions.
-pub(super) fn read(path: &Path) -> Result<Kept, Failure> {
+pub(super) fn read(path: &Path) -> Result<StoredSessions, Failure> {
     let fail = |e: std::io::Error| Failure::file("read", path, &e);
     let text = match std::fs::read(path) {
         Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Kept::default()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(StoredSessions::default()),
         Err(e) => return Err(fail(e)),
     };
     let form: Form = serde_json::from_slice(&text).map_err(|e| fail(e.into()))?;
     if form.version != VERSION || !is_name(&form.cookie_name) {
         return Err(Failure::failed(format!("{} is of another release", path.display())));
     }
-    let sessions = form.sessions.into_iter().filter_map(Line::session).collect();
-    Ok(Kept { cookie_name: form.cookie_name, sessions })
+    let sessions = form.sessions.into_iter().filter_map(SessionRecord::session).collect();
+    Ok(StoredSessions { cookie_name: form.cookie_name, sessions })
 }
 
-/// True if a text is a valid cookie name.
+/// Returns true if a text is a valid cookie name.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
@@ -162,7 +161,8 @@ mod tests {
         let path = dir.path().join("sessions");
         let empty = read(&path).unwrap();
         assert!(empty.sessions.is_empty() && is_name(&empty.cookie_name));
-        let kept = Kept { cookie_name: "supervisor-1".to_owned(), sessions: vec![session("ada", 9)] };
+        let kept =
+            StoredSessions { cookie_name: "supervisor-1".to_owned(), sessions: vec![session("ada", 9)] };
         write(&path, &kept.text()).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let again = read(&path).unwrap();
@@ -182,7 +182,7 @@ mod tests {
     fn the_session_that_was_used_least_lately_makes_room() {
         let sessions =
             [("ada", 3), ("ada", 2), ("bea", 1), ("ada", 4)].map(|(name, used)| session(name, used));
-        let mut kept = Kept { cookie_name: "c".to_owned(), sessions: sessions.to_vec() };
+        let mut kept = StoredSessions { cookie_name: "c".to_owned(), sessions: sessions.to_vec() };
         kept.make_room(&sessions[0].owner, 2);
         let left: Vec<&str> = kept.sessions.iter().map(|session| session.id.as_str()).collect();
         assert_eq!(left, ["bea1", "ada4"]);

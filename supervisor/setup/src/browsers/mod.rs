@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! supervisor dashboard ─▶ a code, in memory, for 5 minutes, once ─▶ http://127.0.0.1:8470/open#CODE
-//! the page posts it     ─▶ a session: a cookie, and a key that the page keeps; on disk are their digests alone
-//! each request          ─▶ cookie and key of one session, from the Unix user that has begun it
+//! the page posts it     ─▶ a session: a cookie, and a key that the page keeps; only their digests are on the disk
+//! each request          ─▶ cookie and key of one session, from the Unix user that began it
 //! ```
 //!
 //! A session belongs to the person who asked for its link, or to one tenant. The session ends 12 hours after its last
@@ -26,14 +26,14 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 use self::code::Codes;
 pub use self::code::{Follower, LIFETIME as CODE_LIFETIME, Offer};
-use self::file::Kept;
+use self::file::StoredSessions;
 use self::session::Digests;
 pub use self::session::{Owner, Session, SessionId};
 use base::exit::Code;
 use base::failure::Failure;
 use base::paths::Root;
 
-/// Limit on the sessions of one owner; the least recently used ends for a new one.
+/// Limit on the sessions of one owner. At the limit, a new session ends the least recently used one.
 const EACH: usize = 16;
 /// Limit on all sessions.
 const ALL: usize = 256;
@@ -51,7 +51,7 @@ pub type Opening = oneshot::Sender<Result<String, Failure>>;
 pub struct Browsers {
     path: PathBuf,
     state: Mutex<State>,
-    /// Held during a write of the file, but not during requests that look up sessions.
+    /// Lock for writes of the file, which are slow. Requests look up sessions without it.
     writing: Mutex<()>,
     door: Mutex<Option<mpsc::Sender<Opening>>>,
     changed: Notify,
@@ -60,14 +60,14 @@ pub struct Browsers {
 #[derive(Debug, Default)]
 struct State {
     codes: Codes,
-    kept: Kept,
+    stored: StoredSessions,
     /// Time of the last write of the file.
     written: Option<Instant>,
 }
 
 /// Credentials for a browser that presented a valid code.
 #[expect(missing_debug_implementations, reason = "it holds a secret, which no log may show")]
-pub struct Begun {
+pub struct NewSession {
     pub cookie: String,
     /// Key that the page sends with each request.
     pub key: String,
@@ -76,7 +76,7 @@ pub struct Begun {
 
 /// Reason why a browser gets no session.
 #[derive(Debug)]
-pub enum NotBegun {
+pub enum SessionRefusal {
     /// The code is unknown: it was used, has expired, or another daemon made it.
     Unknown,
     /// The code is for another Unix user.
@@ -109,7 +109,7 @@ impl Browsers {
     /// Loads the sessions that an earlier daemon stored. An unreadable file counts as empty. Blocking.
     pub fn load(&self) {
         match file::read(&self.path) {
-            Ok(kept) => self.state().kept = kept,
+            Ok(kept) => self.state().stored = kept,
             Err(failure) => tracing::warn!(error = %failure, "browser_sessions_not_read"),
         }
     }
@@ -145,74 +145,74 @@ impl Browsers {
         Ok(code)
     }
 
-    /// Invalidates a code that was not given out.
+    /// Invalidates a code that its caller has not received.
     pub fn retract(&self, code: &str) {
         self.state().codes.take(code);
         self.changed.notify_one();
     }
 
-    /// Begins a session for a browser that presents a code. `before` is the browser's present session. `replaces`
-    /// must be set to end a session of another owner, because a foreign page can bring the browser a code of its own.
-    /// Blocking.
+    /// Begins a session for a browser that presents a code. `browser` is the Unix user of the browser, `before` its present
+    /// session. A session of another owner is ended only if `replaces` is true, because a foreign page could have the
+    /// browser present a code of its own. Blocks.
     pub fn begin(
         &self,
         code: &str,
         browser: u32,
         before: Option<&Session>,
         replaces: bool,
-    ) -> Result<Begun, NotBegun> {
+    ) -> Result<NewSession, SessionRefusal> {
         let now = SystemClock.now();
         let mut state = self.state();
-        let offer = state.codes.find(code, Instant::now()).ok_or(NotBegun::Unknown)?;
+        let offer = state.codes.find(code, Instant::now()).ok_or(SessionRefusal::Unknown)?;
         match offer.follower {
-            Follower::Only(user) if user != browser => return Err(NotBegun::OfAnother),
+            Follower::Only(user) if user != browser => return Err(SessionRefusal::OfAnother),
             Follower::Only(_) | Follower::Any => {}
         }
         if let Some(before) = before.filter(|before| before.owner != offer.owner && !replaces) {
-            return Err(NotBegun::Occupied(before.owner.clone()));
+            return Err(SessionRefusal::Occupied(before.owner.clone()));
         }
-        state.kept.expire(now);
-        if state.kept.sessions.len() >= ALL && !offer.owner.is_member {
+        state.stored.expire(now);
+        if state.stored.sessions.len() >= ALL && !offer.owner.is_member {
             // Users of tenants cannot block an operator: their least recently used session ends.
-            state.kept.end_last(|owner| owner.is_member);
+            state.stored.end_last(|owner| owner.is_member);
         }
-        if state.kept.sessions.len() >= ALL {
+        if state.stored.sessions.len() >= ALL {
             let full = format!("{ALL} browsers have sessions, the most that there may be");
             let full = Failure::new(Code::Throttled, full);
-            return Err(NotBegun::Failed(full.hint("end some: supervisor dashboard revoke --all")));
+            return Err(SessionRefusal::Failed(full.hint("end some: supervisor dashboard revoke --all")));
         }
         let owner = offer.owner.clone();
         state.codes.take(code);
         if let Some(before) = before {
-            state.kept.end(|session| session.id == before.id);
+            state.stored.end(|session| session.id == before.id);
         }
-        state.kept.make_room(&owner, EACH);
+        state.stored.make_room(&owner, EACH);
         let (cookie, key) = (secret(), secret());
         let digests = Digests { cookie: digest(&cookie), key: digest(&key) };
         let session = Session::begin(owner, browser, digests, now);
         let session = Arc::new(session);
-        state.kept.sessions.push(Arc::clone(&session));
-        // The lock is released before the write, which is slow; a failed write ends the session again.
+        state.stored.sessions.push(Arc::clone(&session));
+        // The lock is released before the write, which is slow. If the write fails, the session is ended again.
         drop(state);
         if let Err(failure) = self.write() {
-            self.state().kept.end(|one| one.id == session.id);
-            return Err(NotBegun::Failed(failure));
+            self.state().stored.end(|one| one.id == session.id);
+            return Err(SessionRefusal::Failed(failure));
         }
         self.changed.notify_one();
-        Ok(Begun { cookie, key, session })
+        Ok(NewSession { cookie, key, session })
     }
 
-    /// Returns the live session of a cookie, if the browser belongs to the Unix user that began it.
+    /// Returns the live session of a cookie, if the Unix user `browser` began it.
     pub fn by_cookie(&self, cookie: &str, browser: u32) -> Option<Arc<Session>> {
         let (digest, now) = (digest(cookie), SystemClock.now());
         let state = self.state();
-        let own = |session: &&Arc<Session>| {
+        let of_owner = |session: &&Arc<Session>| {
             session.cookie == digest && session.browser == browser && !session.is_over(now)
         };
-        state.kept.sessions.iter().find(own).cloned()
+        state.stored.sessions.iter().find(of_owner).cloned()
     }
 
-    /// Records the use of a session, if the key belongs to it. Returns true if so.
+    /// Records the use of a session. Returns false and records nothing if the key is not the session's.
     pub fn used(session: &Session, key: &str) -> bool {
         if session.key != digest(key) {
             return false;
@@ -221,8 +221,8 @@ impl Browsers {
         true
     }
 
-    /// True if the file should be updated with the latest uses. Callers ask before [`Browsers::note`]; only one of
-    /// them gets true.
+    /// Returns true if the file should be updated with the latest uses, by a call of [`Browsers::note`]. Of several
+    /// callers, the first gets true and the others false.
     pub fn is_due(&self) -> bool {
         let mut state = self.state();
         let is_due = state.written.is_none_or(|at| at.elapsed() > NOTED);
@@ -235,15 +235,15 @@ impl Browsers {
     /// Returns the name of the cookie. Each root has its own, so that daemons on one host do not overwrite each
     /// other's cookies.
     pub fn cookie_name(&self) -> String {
-        self.state().kept.cookie_name.clone()
+        self.state().stored.cookie_name.clone()
     }
 
     /// Returns the live sessions, the latest first.
     pub fn sessions(&self) -> Vec<Arc<Session>> {
         let now = SystemClock.now();
         let mut state = self.state();
-        state.kept.expire(now);
-        let mut sessions = state.kept.sessions.clone();
+        state.stored.expire(now);
+        let mut sessions = state.stored.sessions.clone();
         drop(state);
         sessions.reverse();
         sessions
@@ -251,15 +251,15 @@ impl Browsers {
 
     /// Ends the sessions that match, with their streams. Returns their ids. Blocking.
     pub fn revoke(&self, which: impl Fn(&Session) -> bool) -> Result<Vec<SessionId>, Failure> {
-        let ended = self.state().kept.end(which);
+        let ended = self.state().stored.end(which);
         self.changed.notify_one();
         self.write()?;
         Ok(ended)
     }
 
     /// Removes the unused links of the owners that match.
-    pub fn withdraw(&self, whose: impl Fn(&Owner) -> bool) {
-        self.state().codes.forget(whose);
+    pub fn withdraw(&self, is_of_owner: impl Fn(&Owner) -> bool) {
+        self.state().codes.forget(is_of_owner);
         self.changed.notify_one();
     }
 
@@ -267,19 +267,19 @@ impl Browsers {
     /// Blocking.
     pub fn tidy(&self) -> Option<Duration> {
         let now = SystemClock.now();
-        let is_less = self.state().kept.expire(now);
+        let is_less = self.state().stored.expire(now);
         if is_less {
             self.note();
         }
         let mut state = self.state();
         let codes = state.codes.tidy(Instant::now());
-        let sessions = state.kept.sessions.iter().map(|session| session.left(now)).min();
+        let sessions = state.stored.sessions.iter().map(|session| session.left(now)).min();
         [codes, sessions].into_iter().flatten().min()
     }
 
     /// Writes the file a last time if there are sessions. Blocking.
     pub fn leave(&self) {
-        if !self.state().kept.sessions.is_empty() {
+        if !self.state().stored.sessions.is_empty() {
             self.note();
         }
     }
@@ -293,7 +293,7 @@ impl Browsers {
 
     fn write(&self) -> Result<(), Failure> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = self.state().kept.text();
+        let text = self.state().stored.text();
         file::write(&self.path, &text)?;
         self.state().written = Some(Instant::now());
         Ok(())

@@ -1,4 +1,4 @@
-//! `[a2a]`: profiles that other agents may give work to over the A2A protocol, and the agents that may do so.
+//! `[a2a]`: profiles to which other agents may send work over the A2A protocol, and the agents that may do so.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -8,6 +8,7 @@ use kernel::{BoardName, Profile, Tenant};
 use policies::Secret;
 use serde::Deserialize;
 
+/// Limit on the number of senders.
 const MOST_SENDERS: usize = 100;
 
 /// Offered profiles and their senders. `listen` is read when a daemon starts; the rest is reloaded on SIGHUP.
@@ -16,7 +17,7 @@ const MOST_SENDERS: usize = 100;
 pub struct A2aConfig {
     /// Address at which the daemon listens; none disables A2A.
     pub listen: Option<SocketAddr>,
-    /// Address in the agent cards; `http://` and `listen` if absent.
+    /// URL in the agent cards; `http://` and `listen` if absent.
     pub url: Option<String>,
     /// Profiles that the cards offer.
     pub profiles: Vec<Profile>,
@@ -56,12 +57,13 @@ impl A2aConfig {
         }
     }
 
-    /// True if a `Host` header names this service: by the address in the cards, or by the IP address of `listen`, at any
-    /// port, because a tunnel may have another. A page under DNS rebinding has a name of its own instead.
+    /// Returns true if a `Host` header names this service: by the URL in the cards, or by the IP address of `listen` with
+    /// any port, because the port of a tunnel may differ. The request of a page that uses DNS rebinding has the name of that
+    /// page's host and is refused.
     pub fn is_served_as(&self, host: &str) -> bool {
-        let own = self.url.as_deref().and_then(|url| url.parse::<Uri>().ok());
-        if let Some(named) = own.as_ref().and_then(Uri::authority) {
-            let bare = match own.as_ref().and_then(Uri::scheme_str) {
+        let base_url = self.url.as_deref().and_then(|url| url.parse::<Uri>().ok());
+        if let Some(named) = base_url.as_ref().and_then(Uri::authority) {
+            let bare = match base_url.as_ref().and_then(Uri::scheme_str) {
                 Some("https") => named.as_str().strip_suffix(":443"),
                 _ => named.as_str().strip_suffix(":80"),
             };
@@ -82,7 +84,7 @@ impl A2aConfig {
         }
     }
 
-    /// Returns the profiles that a sender may give work to.
+    /// Returns the profiles to which a sender may send work.
     pub fn offered<'a>(&'a self, sender: &'a A2aSender) -> impl Iterator<Item = &'a Profile> {
         self.profiles.iter().filter(|profile| match &sender.profiles {
             Some(own) => own.contains(profile),
@@ -215,7 +217,9 @@ mod tests {
             let read = read(text);
             match why {
                 None => assert!(read.is_ok(), "{text}"),
-                Some(why) => assert!(read.as_ref().is_err_and(|said| said.contains(why)), "{text}: {read:?}"),
+                Some(why) => {
+                    assert!(read.as_ref().is_err_and(|message| message.contains(why)), "{text}: {read:?}")
+                }
             }
         }
     }

@@ -103,7 +103,7 @@ impl MaxPressure {
         [("memory", self.memory), ("cpu", self.cpu), ("io", self.io)]
     }
 
-    /// True if no resource is limited.
+    /// Returns true if no resource is limited.
     pub fn is_empty(self) -> bool {
         self.limits().iter().all(|(_, limit)| limit.is_none())
     }

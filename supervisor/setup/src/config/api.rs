@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-/// Limits of the API; no honest worker reaches them. Reloaded on SIGHUP.
+/// Limits of the API, above the needs of any well-behaved worker. Reloaded on SIGHUP.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ApiConfig {
@@ -12,9 +12,9 @@ pub struct ApiConfig {
     pub connections_per_worker: usize,
     /// Connections of operators; capped at an eighth of the daemon's descriptor limit.
     pub operator_connections: usize,
-    /// Requests of one run in progress, or with an unread reply.
+    /// Requests of one run that are in progress or have an unread reply.
     pub requests_per_run: usize,
-    /// Requests of all runs of one tenant in progress, or with an unread reply.
+    /// Requests of all runs of one tenant that are in progress or have an unread reply.
     pub requests_per_tenant: usize,
     /// New connections per second of one uid or process; the burst is two seconds' worth.
     pub connections_per_second_per_worker: u32,
@@ -22,18 +22,18 @@ pub struct ApiConfig {
     pub requests_per_second_per_run: u32,
     /// Requests per second of all runs of one tenant; the burst is ten seconds' worth.
     pub requests_per_second_per_tenant: u32,
-    /// Uploads of one run in progress.
+    /// Uploads in progress of one run.
     pub uploads_per_run: usize,
-    /// Uploads of all runs of one tenant in progress.
+    /// Uploads in progress of all runs of one tenant.
     pub uploads_per_tenant: usize,
-    /// Uploads of all runs in progress. A tenant without an upload is admitted beyond this limit.
+    /// Uploads in progress of all runs. A tenant without an upload may begin one beyond this limit.
     pub uploads: usize,
-    /// Bytes of one run: request bodies in transfer and unread replies.
+    /// Bytes of request bodies in transfer and unread replies, of one run.
     pub unread_bytes_per_run: usize,
-    /// Bytes of all runs of one tenant: request bodies in transfer and unread replies.
+    /// Bytes of request bodies in transfer and unread replies, of all runs of one tenant.
     pub unread_bytes_per_tenant: usize,
-    /// Bytes of all runs: request bodies in transfer and unread replies. A tenant without any is admitted beyond this
-    /// limit.
+    /// Bytes of request bodies in transfer and unread replies, of all runs. A request of a tenant without such bytes is
+    /// admitted beyond this limit.
     pub unread_bytes: usize,
 }
 
@@ -59,7 +59,7 @@ impl Default for ApiConfig {
 }
 
 impl ApiConfig {
-    /// Returns the first limit that is 0 and so refuses every caller.
+    /// Returns the key of the first limit that is 0, with which every caller would be refused.
     pub(super) fn shut(&self) -> Option<&'static str> {
         let bounds = [
             ("connections", self.connections),

@@ -20,7 +20,7 @@ struct ClassConfig {
     gate: Option<ApprovalGate>,
     /// People who may approve, unless the task names approvers.
     approvers: Vec<String>,
-    /// Text for the approvers.
+    /// Text that the approvers read with a request.
     message: Option<String>,
     /// Time after which an undecided request is denied.
     expires: Option<WrittenDuration>,

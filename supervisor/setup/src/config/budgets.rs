@@ -58,7 +58,7 @@ pub(super) fn micros<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
 }
 
 impl BudgetConfig {
-    /// True if no amount is set.
+    /// Returns true if no amount is set.
     pub(super) fn is_empty(&self) -> bool {
         let BudgetConfig { requests, bytes, tokens, cost_usd } = self;
         [requests, bytes, tokens, cost_usd].into_iter().all(Option::is_none)

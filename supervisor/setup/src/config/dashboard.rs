@@ -60,8 +60,8 @@ impl DashboardConfig {
             return Some(format!("https://{}", authority.trim_end_matches(":443").to_ascii_lowercase()));
         }
         let port = self.listen.port();
-        let own = [self.listen.to_string(), format!("localhost:{port}")];
-        let is_own = own.iter().any(|own| {
+        let addresses = [self.listen.to_string(), format!("localhost:{port}")];
+        let is_own = addresses.iter().any(|own| {
             // Browsers omit the default port.
             let bare = own.strip_suffix(":80").filter(|_| port == 80);
             host.eq_ignore_ascii_case(own) || bare.is_some_and(|bare| host.eq_ignore_ascii_case(bare))
@@ -136,7 +136,7 @@ mod tests {
             ("public_url = 'fleet'", "no address of a reverse proxy"),
         ] {
             let read = read(text);
-            assert!(read.as_ref().is_err_and(|said| said.contains(why)), "{text}: {read:?}");
+            assert!(read.as_ref().is_err_and(|message| message.contains(why)), "{text}: {read:?}");
         }
         assert!(read("listen = '127.0.0.2:80'").is_ok() && read("listen = '[::1]:8470'").is_ok());
     }

@@ -1,7 +1,7 @@
-//! Definitions from a directory of the configuration, one file for each name: lanes, policies, profiles, tenants.
+//! Definitions from a directory of the configuration, one file per name: lanes, policies, profiles, tenants.
 //!
-//! An unusable file disables its own definition alone. A daemon that has read a good version of the file keeps that
-//! version.
+//! An unusable file disables its own definition alone. A daemon that has read an earlier, usable version of the file keeps
+//! that version.
 
 mod defect;
 
@@ -14,22 +14,22 @@ pub use self::defect::{Defect, Effect, Subject};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Definitions<T> {
     named: BTreeMap<String, Definition<T>>,
-    /// Reason why the directory could not be listed.
+    /// Reason why the directory could not be listed; none if it was.
     unlisted: Option<Defect>,
 }
 
-/// State of one name.
+/// State of the definition of one name.
 #[derive(Clone, Debug)]
 enum Definition<T> {
     Good(T),
-    /// Last good version; the file has this defect now.
+    /// Last usable version; the file now has this defect.
     Kept(T, Defect),
     Disabled(Defect),
 }
 
 /// Result of a lookup.
 #[derive(Debug)]
-pub enum Found<'a, T> {
+pub enum Lookup<'a, T> {
     Usable(&'a T),
     /// The file of the definition is unusable.
     Disabled(&'a Defect),
@@ -47,7 +47,7 @@ impl<T> Definitions<T> {
         definitions
     }
 
-    /// Defines a name; replaces a built-in definition.
+    /// Defines a name. Replaces an earlier definition, such as a built-in one.
     pub(crate) fn define(&mut self, name: &str, read: Result<T, Defect>) {
         let definition = match read {
             Ok(value) => Definition::Good(value),
@@ -61,20 +61,20 @@ impl<T> Definitions<T> {
         self.unlisted = Some(defect);
     }
 
-    pub(crate) fn find(&self, name: &str) -> Found<'_, T> {
+    pub(crate) fn find(&self, name: &str) -> Lookup<'_, T> {
         match self.named.get(name) {
-            Some(Definition::Good(value) | Definition::Kept(value, _)) => Found::Usable(value),
-            Some(Definition::Disabled(defect)) => Found::Disabled(defect),
-            None => Found::Absent,
+            Some(Definition::Good(value) | Definition::Kept(value, _)) => Lookup::Usable(value),
+            Some(Definition::Disabled(defect)) => Lookup::Disabled(defect),
+            None => Lookup::Absent,
         }
     }
 
-    /// Returns the reason why a name is unusable, or why it cannot be known to be free.
+    /// Returns the reason why a name is unusable, or why it is not known if the name is defined.
     pub(crate) fn defect(&self, name: &str) -> Option<&Defect> {
         match self.find(name) {
-            Found::Usable(_) => None,
-            Found::Disabled(defect) => Some(defect),
-            Found::Absent => self.unlisted.as_ref().filter(|defect| defect.effect == Effect::Disabled),
+            Lookup::Usable(_) => None,
+            Lookup::Disabled(defect) => Some(defect),
+            Lookup::Absent => self.unlisted.as_ref().filter(|defect| defect.effect == Effect::Disabled),
         }
     }
 
@@ -102,8 +102,8 @@ impl<T> Definitions<T> {
 }
 
 impl<T: Clone> Definitions<T> {
-    /// Keeps the good versions of definitions that are defective now, and all definitions if the directory cannot be
-    /// listed.
+    /// Keeps the usable definitions of `before` whose files now have defects. If the directory cannot be listed, keeps all of
+    /// them.
     pub(crate) fn keep(&mut self, before: &Self) {
         for (name, value) in before.usable() {
             match self.named.get(name) {
@@ -123,7 +123,7 @@ impl<T: Clone> Definitions<T> {
     }
 }
 
-/// Passes each file with the extension to `take`: the name without the extension, the path and the text.
+/// Reads each file with the extension, and passes its name without the extension, its path and its text to `take`.
 ///
 /// # Errors
 /// The directory cannot be listed. A missing directory counts as empty.
@@ -141,7 +141,8 @@ pub fn read_all(
     read_each(dir, &file_of, subject, &mut take)
 }
 
-/// Passes the file of each directory entry to `take` for which `file_of` returns a name and a path.
+/// Reads the file of each directory entry for which `file_of` returns a name and a path, and passes name, path and text to
+/// `take`.
 ///
 /// # Errors
 /// The directory cannot be listed. A missing directory counts as empty.

@@ -134,8 +134,8 @@ pub struct QuotaConfig {
 
 impl QuotaConfig {
     /// Returns the limits that are set.
-    pub(super) fn said(&self) -> impl Iterator<Item = (Bound, u64)> + use<> {
-        let said = [
+    pub(super) fn limits(&self) -> impl Iterator<Item = (Bound, u64)> + use<> {
+        let limits = [
             (Bound::Creates, self.creates),
             (Bound::Comments, self.comments),
             (Bound::Attachments, self.attachments),
@@ -148,13 +148,13 @@ impl QuotaConfig {
             (Bound::TenantBytes, self.tenant_bytes),
             (Bound::TenantEvents, self.tenant_events),
         ];
-        said.into_iter().filter_map(|(bound, limit)| Some((bound, limit?)))
+        limits.into_iter().filter_map(|(bound, limit)| Some((bound, limit?)))
     }
 
     /// Returns the limits for the boards.
     fn quotas(&self) -> Quotas {
         let mut quotas =
-            self.said().fold(Quotas::default(), |quotas, (bound, limit)| quotas.with(bound, limit));
+            self.limits().fold(Quotas::default(), |quotas, (bound, limit)| quotas.with(bound, limit));
         if let Some(longest) = self.longest_hold {
             quotas.longest_hold = longest.duration();
         }

@@ -122,7 +122,7 @@ impl Channel {
         }
     }
 
-    /// True if programs, not people, read its messages.
+    /// Returns true if programs, not people, read its messages.
     fn is_for_programs(&self) -> bool {
         matches!(self.kind, Kind::Webhook | Kind::Command | Kind::Plugin)
     }

@@ -51,8 +51,8 @@ mod tests {
         let text = "\"gpt-5*\" = { input = 1.25, cached_input = 0.125, output = 10 }\nlocal = { input = 0.5, output = 0 }\n";
         let prices = toml::from_str::<PricesConfig>(text).unwrap().prices();
         let price = |input, cached_input, output| Some(Price { input, cached_input, output });
-        assert_eq!(prices.of("gpt-5.1-codex"), price(1_250_000, 125_000, 10_000_000));
-        assert_eq!(prices.of("local"), price(500_000, 500_000, 0));
+        assert_eq!(prices.for_model("gpt-5.1-codex"), price(1_250_000, 125_000, 10_000_000));
+        assert_eq!(prices.for_model("local"), price(500_000, 500_000, 0));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `[runtime]`: runtime limits of tenants' runs, above the settings of tasks, profiles and lanes.
+//! `[runtime]`: upper bounds on the runtime limits of tenants' runs. Tasks, profiles and lanes cannot exceed them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use serde::Deserialize;
 
 use base::time::duration::WrittenDuration;
 
-/// Upper bounds on the runtime limits of runs. Reloaded on SIGHUP, for runs that begin afterwards. An absent value
-/// sets no bound.
+/// Upper bounds on the runtime limits of runs. They are reloaded on SIGHUP, and apply to runs that begin afterwards.
+/// An absent value sets no bound.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RuntimeConfig {
     per_tenant: Option<WrittenDuration>,
-    /// Bounds of single tenants; takes precedence over `per_tenant`.
+    /// Bounds of single tenants, which take precedence over `per_tenant`.
     tenants: BTreeMap<Tenant, WrittenDuration>,
 }
 
@@ -29,7 +29,7 @@ impl RuntimeConfig {
         self.tenants.get(tenant).copied().or(self.per_tenant).map(WrittenDuration::duration)
     }
 
-    /// Returns the first bound that is 0 and so would end every run at once.
+    /// Returns the key of the first bound that is 0, which would end every run at once.
     pub(super) fn shut(&self) -> Option<String> {
         let each = self.tenants.iter().map(|(tenant, bound)| (format!("tenants.{tenant}"), *bound));
         let all = self.per_tenant.map(|bound| ("per_tenant".to_owned(), bound));

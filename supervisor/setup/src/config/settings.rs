@@ -41,10 +41,10 @@ pub(crate) fn read_authored(path: &Path) -> Result<Authored> {
     let owner = meta.uid();
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let directory = directory.metadata()?;
-    let own = [0, owner, nix::unistd::geteuid().as_raw()];
+    let trusted = [0, owner, nix::unistd::geteuid().as_raw()];
     let is_sure = meta.mode() & OTHERS_WRITE == 0
         && directory.mode() & OTHERS_WRITE == 0
-        && own.contains(&directory.uid());
+        && trusted.contains(&directory.uid());
     Ok(Authored { text: text_of(file, &meta)?, author: Some(owner).filter(|_| is_sure) })
 }
 
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn the_owner_is_the_author_only_of_a_file_that_no_other_user_can_write() {
         let place = tempfile::tempdir().unwrap();
-        let own = Some(nix::unistd::geteuid().as_raw());
+        let trusted = Some(nix::unistd::geteuid().as_raw());
         let mode = |path: &Path, mode| set_permissions(path, Permissions::from_mode(mode)).unwrap();
         let file = |dir: &str, name: &str| {
             let dir = place.path().join(dir);
@@ -108,7 +108,7 @@ mod tests {
             read.author
         };
         let good = file("d", "good");
-        assert_eq!(author(&good), own);
+        assert_eq!(author(&good), trusted);
         for (name, open) in [("group", 0o664), ("others", 0o646)] {
             let path = file("d", name);
             mode(&path, open);
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(author(&link), None);
         let second = place.path().join("d/second");
         hard_link(&good, &second).unwrap();
-        assert_eq!(author(&second), own, "the owner wrote it under each of its names");
+        assert_eq!(author(&second), trusted, "the owner wrote it under each of its names");
         let exposed = file("open", "file");
         mode(exposed.parent().unwrap(), 0o777);
         assert_eq!(author(&exposed), None, "others can put another file there");

@@ -10,7 +10,7 @@ use kernel::{BoardName, Bound, Pool, Profile, Tenant, Waiting, WaitingCode};
 use serde::Deserialize;
 
 use super::budgets::BudgetConfig;
-use super::definitions::{Defect, Definitions, Found, Subject, read_all};
+use super::definitions::{Defect, Definitions, Lookup, Subject, read_all};
 use super::{Config, QuotaConfig};
 use base::exit::Code;
 use base::failure::Failure;
@@ -48,8 +48,8 @@ impl Tenants {
     /// Returns the configuration of a tenant; none if its file is unusable or absent.
     pub fn get(&self, name: &Tenant) -> Option<&TenantConfig> {
         match self.defined.find(name.as_str()) {
-            Found::Usable(tenant) => Some(tenant),
-            Found::Disabled(_) | Found::Absent => None,
+            Lookup::Usable(tenant) => Some(tenant),
+            Lookup::Disabled(_) | Lookup::Absent => None,
         }
     }
 
@@ -146,7 +146,7 @@ impl std::fmt::Display for UserName {
 }
 
 impl UserName {
-    /// True if this names the given user or group.
+    /// Returns true if this names the given user or group.
     pub fn means(&self, number: u32, name: Option<&str>) -> bool {
         match self {
             UserName::Number(own) => *own == number,
@@ -180,18 +180,18 @@ impl TenantConfig {
         None
     }
 
-    /// True if its users may access a board: the default board, unless `boards` names others.
+    /// Returns true if its users may access a board: the default board, unless `boards` names others.
     pub fn reaches(&self, board: &BoardName) -> bool {
         self.boards.as_ref().map_or(*board == BoardName::default(), |boards| boards.contains(board))
     }
 
     /// Returns the limits that it sets.
     pub fn bounds(&self) -> Vec<(Bound, u64)> {
-        self.quotas.said().collect()
+        self.quotas.limits().collect()
     }
 }
 
-/// True if a path is absolute and has no `..`.
+/// Returns true if a path is absolute and has no `..`.
 pub fn is_plain(path: &Path) -> bool {
     path.is_absolute() && !path.components().any(|part| part == std::path::Component::ParentDir)
 }
@@ -236,12 +236,12 @@ impl Config {
         }
     }
 
-    /// True if it names any tenant.
+    /// Returns true if it names any tenant.
     pub fn names_tenants(&self) -> bool {
         self.tenants.names().next().is_some() || !self.limits.tenants.is_empty()
     }
 
-    /// True if any tenant has members.
+    /// Returns true if any tenant has members.
     pub fn has_members(&self) -> bool {
         self.tenants.iter().any(|(_, tenant)| !tenant.users.is_empty() || !tenant.groups.is_empty())
     }

@@ -26,14 +26,14 @@ pub struct TriageConfig {
 impl TriageConfig {
     /// Returns the profile that makes proposals of a kind. Only routing has no default profile.
     pub fn assignee(&self, kind: ProposalKind) -> Option<Profile> {
-        let (said, default) = match kind {
+        let (configured, default) = match kind {
             ProposalKind::Specify => (&self.specifier, Some("specifier")),
             ProposalKind::Decompose => (&self.decomposer, Some("decomposer")),
             ProposalKind::Plan => (&self.planner, Some("planner")),
             ProposalKind::Route => (&self.router, None),
             ProposalKind::Progress => (&self.overseer, Some("overseer")),
         };
-        said.clone().or_else(|| default.and_then(|name| name.parse().ok()))
+        configured.clone().or_else(|| default.and_then(|name| name.parse().ok()))
     }
 
     /// Returns the configuration key of a kind.

@@ -54,7 +54,7 @@ impl UidMap {
         UidMap(extents.collect())
     }
 
-    /// True if every uid of a range is mapped.
+    /// Returns true if every uid of a range is mapped.
     pub fn covers(&self, range: Range) -> bool {
         let end = |range: Range| u64::from(range.first) + u64::from(range.count);
         self.0.iter().any(|extent| extent.first <= range.first && end(range) <= end(*extent))

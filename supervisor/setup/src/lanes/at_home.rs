@@ -1,8 +1,8 @@
-//! Finds lane programs that a person installed beneath their home, as npm and the installers of agents do without
+//! Finds programs of lanes that a person has installed in their home, as npm and the installers of agents do without
 //! root.
 //!
-//! The places are a list of those that installers use, examined at each run. A directory that another user can write
-//! to, or that is outside of the home, is not granted.
+//! The directories that installers use are listed here and searched at the start of each run. A directory outside of the
+//! home, or one that another user can write to, is not granted.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ use crate::config::settings;
 /// the directory of Node's versions from nvm.
 const PLACES: [&str; 7] =
     [".local/bin", ".npm-global/bin", ".npm-packages/bin", ".bun/bin", ".volta/bin", ".deno/bin", "bin"];
-/// Mode bits that let others than the owner write.
+/// Mode bits that permit writing to the group and to others.
 const WRITTEN_BY_OTHERS: u32 = 0o022;
 
-/// Returns the directories that a program, and the interpreter of a script, need beyond `dirs`, the usual search
-/// path. Empty if a part lies outside the home, or if others than the owner or root could replace a part.
+/// Returns the directories that a program and its interpreter need in addition to `dirs`, the usual search path. Empty
+/// if one of them is outside of the home, or if another user than its owner and root could write to it.
 pub(crate) fn install_at_home(program: &str, dirs: &[PathBuf], home: &Path) -> Vec<PathBuf> {
     if program.contains(['/', '{']) {
         return Vec::new();
@@ -36,7 +36,7 @@ pub(crate) fn install_at_home(program: &str, dirs: &[PathBuf], home: &Path) -> V
         let is_owners = meta.uid() == 0 || owner.as_ref().is_ok_and(|owner| *owner == meta.uid());
         is_owners && meta.mode() & WRITTEN_BY_OTHERS == 0
     };
-    // A link may lead anywhere: to files of others, or to the whole home.
+    // A symbolic link may lead anywhere: to files of other users, or to the home itself.
     let is_inside = |dir: &PathBuf| dir.starts_with(home) && dir != home;
     if needed.iter().all(|dir| is_closed(dir) && is_inside(dir)) { needed } else { Vec::new() }
 }
@@ -54,7 +54,7 @@ fn places(home: &Path) -> Vec<PathBuf> {
     all.chain(nvm).filter(|dir| dir.is_dir()).collect()
 }
 
-/// Returns npm's prefix, as `npm config set prefix` writes it.
+/// Returns the prefix of npm from `.npmrc`, as `npm config set prefix` writes it, if it is a directory in the home.
 fn npm_prefix(home: &Path) -> Option<PathBuf> {
     let text = settings::read(&home.join(".npmrc")).ok()?;
     let value =

@@ -18,7 +18,6 @@ pub struct Description {
     /// File, or name of the built-in lane.
     pub origin: PathBuf,
     /// True for a lane whose workers are external and claim their tasks.
-    #[serde(default)]
     pub pull: bool,
     /// Command words, with placeholders.
     pub argv: Vec<String>,
@@ -33,7 +32,6 @@ pub struct Description {
     pub on_clean_exit: CleanExit,
     pub model: Option<String>,
     /// Form of the program's configuration of the board's tools.
-    #[serde(default)]
     pub tools: Option<Form>,
     pub install: Vec<PathBuf>,
     pub policy: Option<String>,
@@ -46,60 +44,42 @@ pub struct Description {
     /// Seconds; none for the configured limit.
     pub idle_limit_seconds: Option<u64>,
     /// Limit on its concurrent workers, unless the configuration sets one.
-    #[serde(default)]
     pub max_running: Option<usize>,
     /// Pools in which each of its workers takes a place.
-    #[serde(default)]
     pub pools: BTreeSet<Pool>,
     /// Hosts that its runs may reach through the proxy of their policy.
-    #[serde(default)]
     pub hosts: Vec<String>,
     /// Headers that its brokers add, each with its host.
-    #[serde(default)]
     pub brokers: Vec<String>,
     /// Names of variables with secret values.
-    #[serde(default)]
     pub secrets: Vec<String>,
     /// Names of variables that it sets.
     pub env: Vec<String>,
     /// Words appended to the command that remove the program's own tools, for orchestrators.
-    #[serde(default)]
     pub orchestrator: Vec<String>,
     /// True if an orchestrator's program starts outside the workspace.
-    #[serde(default)]
     pub orchestrator_outside: bool,
     /// Directory in the worker's home in which the program finds skills.
-    #[serde(default)]
     pub skills: Option<PathBuf>,
     /// Meanings of the program's exit codes.
-    #[serde(default)]
     pub exit_codes: ExitCodes,
     /// Tasks that a rate limit of one worker holds.
-    #[serde(default)]
     pub rate_limit: RateLimit,
     /// Duration of such a hold, in seconds, if the worker names no time.
-    #[serde(default)]
     pub rate_limit_pause_seconds: u64,
     /// Time for which its service may refuse a worker that retries, in seconds.
-    #[serde(default)]
     pub retry_limit_seconds: u64,
     /// Variables of every run that its workers do not get.
-    #[serde(default)]
     pub unset: Vec<String>,
     /// Directory in the worker's home that outlives a run.
-    #[serde(default)]
     pub state: Option<PathBuf>,
     /// Words that start a new session from another session.
-    #[serde(default)]
     pub fork: Vec<String>,
     /// Directory with a subdirectory of sessions for each workspace.
-    #[serde(default)]
     pub projects: Option<PathBuf>,
     /// Command that logs the program in.
-    #[serde(default)]
     pub login: Vec<String>,
     /// Files in the worker's home that outlive a run.
-    #[serde(default)]
     pub keep: Vec<PathBuf>,
     /// Files that its workers find in their home.
     pub files: Vec<PathBuf>,

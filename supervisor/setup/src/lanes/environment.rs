@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use kernel::Purpose;
 use policies::BoardAccess;
 
-use super::facts::{Facts, Places};
+use super::facts::{Facts, RunPaths};
 
 /// Returns the variables of a run.
 pub(super) fn variables(facts: &Facts<'_>) -> BTreeMap<String, String> {
     let Facts { board, task, run, token, places, access, deadline, prompt: _, session: _ } = *facts;
-    let Places { workspace, home, tmp, files, workspaces, prompt: _, bin: _ } = places;
+    let RunPaths { workspace, home, tmp, files, workspaces, prompt: _, bin: _ } = places;
     let mut set = BTreeMap::new();
     let workspace = workspace.display().to_string();
     let profile = run.profile.as_ref().map(ToString::to_string).unwrap_or_default();

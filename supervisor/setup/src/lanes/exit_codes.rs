@@ -3,7 +3,7 @@
 use kernel::{EX_TEMPFAIL, OwnLimit};
 use serde::{Deserialize, Serialize};
 
-use super::formats::Finish;
+use super::formats::{Finish, Refuser};
 
 /// Table `[exit_codes]` of a lane's file.
 #[derive(Default, Deserialize)]
@@ -85,7 +85,7 @@ impl ExitCodes {
         let Some(code) = code else { return Finish::Unsaid };
         let table = [
             (&self.rate_limit, Finish::RateLimited(None)),
-            (&self.login, Finish::NotLoggedIn),
+            (&self.login, Finish::NotLoggedIn(Refuser::Unclear)),
             (&self.turn_limit, Finish::OwnLimit(OwnLimit::Turns)),
             (&self.cost_limit, Finish::OwnLimit(OwnLimit::Cost)),
             (&self.unavailable, Finish::Unavailable),
@@ -110,9 +110,9 @@ mod tests {
     fn an_exit_code_means_what_the_lane_says_and_75_a_rate_limit_where_it_says_nothing() {
         let table = [
             ("", 75, Finish::RateLimited(None)),
-            ("login = [75]", 75, Finish::NotLoggedIn),
+            ("login = [75]", 75, Finish::NotLoggedIn(Refuser::Unclear)),
             ("rate_limit = [173]", 173, Finish::RateLimited(None)),
-            ("login = [41, 145]", 145, Finish::NotLoggedIn),
+            ("login = [41, 145]", 145, Finish::NotLoggedIn(Refuser::Unclear)),
             ("turn_limit = [53]", 53, Finish::OwnLimit(OwnLimit::Turns)),
             ("cost_limit = [54]", 54, Finish::OwnLimit(OwnLimit::Cost)),
             ("unavailable = [69]", 69, Finish::Unavailable),
@@ -134,6 +134,6 @@ mod tests {
     #[test]
     fn codes_that_another_release_kept_are_read() {
         let kept: ExitCodes = serde_json::from_str(r#"{"login":[41],"later":[1]}"#).unwrap();
-        assert_eq!(kept.meaning(Some(41)), Finish::NotLoggedIn);
+        assert_eq!(kept.meaning(Some(41)), Finish::NotLoggedIn(Refuser::Unclear));
     }
 }

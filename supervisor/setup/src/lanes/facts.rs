@@ -1,4 +1,4 @@
-//! Input for the start of a run.
+//! Input from which a lane makes the command, the environment and the files of a run.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use policies::BoardAccess;
 
 /// Directories and files of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Places<'a> {
+pub struct RunPaths<'a> {
     pub workspace: &'a Path,
     pub home: &'a Path,
     pub tmp: &'a Path,
@@ -21,7 +21,7 @@ pub struct Places<'a> {
     pub bin: &'a Path,
 }
 
-/// Input for the start of a run.
+/// Facts about a run that fill the templates of its lane.
 #[expect(missing_debug_implementations, reason = "it holds a secret, which no log may show")]
 #[derive(Clone, Copy)]
 pub struct Facts<'a> {
@@ -30,7 +30,7 @@ pub struct Facts<'a> {
     pub run: &'a Run,
     /// Token by which the worker identifies itself to the board.
     pub token: &'a str,
-    pub places: Places<'a>,
+    pub places: RunPaths<'a>,
     pub prompt: &'a str,
     /// Session that the agent resumes.
     pub session: Option<&'a str>,

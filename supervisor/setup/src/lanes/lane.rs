@@ -16,7 +16,7 @@ use super::login::Login;
 use super::servers::ToolServers;
 use super::service::Service;
 use super::sessions::Sessions;
-use super::template::{Place, Template, Values};
+use super::template::{Placeholder, Template, Values};
 use super::tools::Form;
 
 /// Word after `{supervisor}` in the command of a lane whose program brings its own board; the program follows it.
@@ -146,7 +146,7 @@ impl Lane {
     pub(super) fn words(&self) -> Vec<String> {
         let word = |group: &Vec<Template>| match group.as_slice() {
             [word]
-                if ![Place::Model, Place::Session, Place::BaseUrl]
+                if ![Placeholder::Model, Placeholder::Session, Placeholder::BaseUrl]
                     .into_iter()
                     .any(|place| word.has(place)) =>
             {
@@ -193,7 +193,7 @@ impl Lane {
         LaneHosts { name: name.to_string(), has_file, hosts: self.additions.hosts.clone() }
     }
 
-    /// True if a service or an agent does the work, and its workers only ask it.
+    /// Returns true if a service or an agent does the work, and its workers only ask it.
     pub fn works_elsewhere(&self) -> bool {
         self.service.is_some()
     }
@@ -203,7 +203,7 @@ impl Lane {
         self.service.as_ref()?.target()
     }
 
-    /// True if the program can start without its own tools.
+    /// Returns true if the program can start without its own tools.
     pub(crate) fn hosts_orchestrators(&self) -> bool {
         !self.orchestrator.is_empty()
     }
@@ -215,23 +215,23 @@ impl Lane {
         self.commit.unwrap_or(by_format)
     }
 
-    /// True if the program accepts tool servers.
+    /// Returns true if the program accepts tool servers.
     pub(crate) fn takes_servers(&self) -> bool {
         self.tools.is_some()
     }
 
-    /// True if a text of the lane contains `{model}`.
+    /// Returns true if a text of the lane contains `{model}`.
     pub(crate) fn takes_model(&self) -> bool {
         let mut texts = self.argv.iter().flatten().chain(self.env.values()).chain(self.files.values());
-        texts.any(|text| text.has(Place::Model))
+        texts.any(|text| text.has(Placeholder::Model))
     }
 
-    /// True if workers get a prompt rather than the bare body of the task.
+    /// Returns true if workers get a prompt rather than the bare body of the task.
     pub fn takes_prompt(&self) -> bool {
         self.prompt != Prompt::BodyFile
     }
 
-    /// True if the program is an agent that gets the board's tools.
+    /// Returns true if the program is an agent that gets the board's tools.
     pub fn has_tools(&self) -> bool {
         self.tools.is_some()
     }
@@ -239,11 +239,11 @@ impl Lane {
     /// Returns the missing setting of the lane's file without which nothing can start, if any.
     pub fn lacks(&self) -> Option<&'static str> {
         let is_missing =
-            self.service.is_none() && self.argv.iter().flatten().any(|word| word.has(Place::Service));
+            self.service.is_none() && self.argv.iter().flatten().any(|word| word.has(Placeholder::Service));
         is_missing.then_some("names no service: write its address as `url` into the table [service] of a lane that extends it (`supervisor help docs/lanes/http.md`, `supervisor help docs/lanes/a2a.md`)")
     }
 
-    /// True if workers take messages while they work.
+    /// Returns true if workers take messages while they work.
     pub fn takes_messages(&self) -> bool {
         self.session.is_some()
     }
@@ -262,7 +262,7 @@ impl Lane {
         &self.login.keep
     }
 
-    /// True if the lane has a login command.
+    /// Returns true if the lane has a login command.
     pub fn has_login(&self) -> bool {
         !self.login.argv.is_empty()
     }
@@ -272,7 +272,7 @@ impl Lane {
         self.sessions.state.as_deref()
     }
 
-    /// True if the program can fork a session.
+    /// Returns true if the program can fork a session.
     pub fn forks(&self) -> bool {
         !self.sessions.fork.is_empty()
     }
@@ -282,7 +282,7 @@ impl Lane {
     pub fn forking(&self) -> Self {
         let mut lane = self.clone();
         for group in &mut lane.argv {
-            if group.iter().any(|word| word.has(Place::Session)) {
+            if group.iter().any(|word| word.has(Placeholder::Session)) {
                 group.clone_from(&self.sessions.fork);
             }
         }
@@ -305,7 +305,7 @@ impl Lane {
         }
     }
 
-    /// True if the program is found by its name, because the file names no directory.
+    /// Returns true if the program is found by its name, because the file names no directory.
     pub fn is_looked_for(&self) -> bool {
         self.install.is_empty() && !self.program().contains('/')
     }

@@ -1,4 +1,4 @@
-//! Parses the file of a lane and reports its defects.
+//! Parses the file of a lane, and reports its first defect with line and key.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -19,13 +19,14 @@ use super::login::Login;
 use super::servers::ToolServers;
 use super::service::ServiceFile;
 use super::sessions::{Sessions, Wrong, is_inside};
-use super::template::{NoPlace, Place, Template};
+use super::template::{NoPlace, Placeholder, Template};
 use super::tools::Form;
 use super::variable::{is_reserved, is_variable};
 use super::words::Words;
 use crate::config::definitions::{Defect, Subject};
 use base::time::duration::WrittenDuration;
 
+/// Settings of a lane as its file has them. [`Lane`] documents each setting.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LaneFile {
@@ -101,6 +102,9 @@ fn rate_limit_pause() -> WrittenDuration {
 
 impl Lane {
     /// Parses the definition of the lane `name`; `origin` is its file.
+    ///
+    /// # Errors
+    /// A setting is unknown or unusable, contradicts another one, or would change nothing.
     pub(super) fn parse(name: &str, text: &str, origin: &Path) -> Result<Self, Defect> {
         let reader = Reader { name, text, origin };
         let file: LaneFile = extends::read(text).map_err(|misread| match misread {
@@ -119,22 +123,21 @@ impl Lane {
         }
         let env = reader.env(file.env)?;
         let files = reader.files(file.files)?;
-        // A setting that no text uses, and a placeholder without its setting, are defects: both are mistakes of the
-        // author.
+        // Two mistakes are refused: a setting whose placeholder no text uses, and a placeholder whose setting is missing.
         let texts = || argv.iter().flatten().chain(env.values()).chain(files.values());
-        if file.model.is_some() && !texts().any(|text| text.has(Place::Model)) {
+        if file.model.is_some() && !texts().any(|text| text.has(Placeholder::Model)) {
             let message = "nothing uses it; write {model} into `argv`, `env` or `files`";
             return Err(reader.defect("model", "model", message));
         }
-        reader.tools_are_used(file.tools.is_some(), texts().any(|text| text.has(Place::Tools)))?;
-        if file.broker.is_empty() && texts().any(|text| text.has(Place::BaseUrl)) {
+        reader.tools_are_used(file.tools.is_some(), texts().any(|text| text.has(Placeholder::Tools)))?;
+        if file.broker.is_empty() && texts().any(|text| text.has(Placeholder::BaseUrl)) {
             let message = "`{base_url}` is the address of a broker, and the lane has none: [[broker]]";
             return Err(reader.defect("broker", "{base_url}", message));
         }
         let mut additions =
             reader.additions(Additions { hosts: file.hosts, secrets: file.secrets, brokers: file.broker })?;
         let service = match file.service {
-            Some(_) if !texts().any(|text| text.has(Place::Service)) => {
+            Some(_) if !texts().any(|text| text.has(Placeholder::Service)) => {
                 let message = "nothing uses it; write {service} into `argv`, `env` or `files`, or extend the lane `http`";
                 return Err(reader.defect("service", "[service", message));
             }
@@ -212,7 +215,7 @@ impl Reader<'_> {
         Subject::Lane(self.name.to_owned())
     }
 
-    /// Makes the defect of a key, at the first line that contains `words`.
+    /// Makes a defect of a key. Its line is the first that contains `words`, or line 1.
     fn defect(&self, key: &str, words: &str, message: impl Into<String>) -> Defect {
         let line = self.text.lines().position(|line| line.contains(words)).map_or(1, |index| index + 1);
         Defect::new(self.subject(), self.origin, message).at(line, Some(key.to_owned()))
@@ -232,7 +235,8 @@ impl Reader<'_> {
         Err(self.defect("tools", words, message))
     }
 
-    /// Refuses keys that have no effect in a pull lane, whose workers are external.
+    /// Refuses every other key beside `pull = true`: the workers of a pull lane are external, so no other key would have an
+    /// effect.
     fn pull_alone(&self) -> Result<(), Defect> {
         let file: toml::Table = toml::from_str(self.text)
             .map_err(|e| Defect::toml(self.subject(), self.origin, self.text, &e))?;
@@ -288,7 +292,7 @@ impl Reader<'_> {
             let parsed: Result<Vec<_>, _> = words.iter().map(|word| self.template("argv", word)).collect();
             groups.push(parsed?);
         }
-        let has_text = groups.iter().flatten().any(|word| word.has(Place::PromptText));
+        let has_text = groups.iter().flatten().any(|word| word.has(Placeholder::PromptText));
         match (prompt, has_text) {
             (Prompt::Argument, false) => Err(refuse(
                 "no word of it has {prompt_text}, so the worker would not get its prompt; add one, or set `prompt`",
@@ -313,7 +317,7 @@ impl Reader<'_> {
                     return Err(self.defect("env", &name, message));
                 }
                 let value = self.template("env", &value)?;
-                if value.has(Place::PromptText) {
+                if value.has(Placeholder::PromptText) {
                     return Err(self.defect("env", &name, "a prompt is longer than a variable may be"));
                 }
                 Ok((name, value))

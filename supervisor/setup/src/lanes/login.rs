@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::sessions::is_inside;
-use super::template::{Place, Template};
+use super::template::{Placeholder, Template};
 
 /// Limit on the number of kept files: each run reads all of them.
 const MOST_FILES: usize = 16;
@@ -30,14 +30,14 @@ impl Login {
     pub(super) fn check<'a>(self, written: impl Iterator<Item = &'a PathBuf>) -> Result<Self, Wrong> {
         let wrong = |key, words: &str, message: String| Err(Wrong { key, words: words.to_owned(), message });
         let of_a_run = [
-            Place::PromptFile,
-            Place::PromptText,
-            Place::Task,
-            Place::Session,
-            Place::Tools,
-            Place::Supervisor,
-            Place::Service,
-            Place::BaseUrl,
+            Placeholder::PromptFile,
+            Placeholder::PromptText,
+            Placeholder::Task,
+            Placeholder::Session,
+            Placeholder::Tools,
+            Placeholder::Supervisor,
+            Placeholder::Service,
+            Placeholder::BaseUrl,
         ];
         if self.argv.iter().any(|word| of_a_run.into_iter().any(|place| word.has(place))) {
             let message = "a login has no task: its words may have {home}, {tmp} and {workspace}";

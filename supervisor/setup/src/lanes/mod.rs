@@ -1,11 +1,10 @@
-//! Lanes: the start of a class of workers, and the reading of their endings. No other module does either.
+//! Lanes: a lane defines how a class of workers is started, and how their ends are read. No other module does either.
 //!
 //! 1. [`Lane`] is the parsed form of a file of `lanes.d/`;
 //! 2. [`Lane::prompt_text`] makes the prompt, and [`Lane::start`] the command, its environment and its readable
 //!    files;
 //! 3. [`read_ending`] makes the report to the board from the exit record and the standard output.
 
-mod answers;
 mod at_home;
 mod builtin;
 mod check;
@@ -21,6 +20,7 @@ mod fork_tests;
 mod formats;
 #[cfg(test)]
 mod fuzz_tests;
+mod host_replies;
 mod lane;
 mod lane_file;
 mod login;
@@ -37,15 +37,15 @@ mod tools;
 mod variable;
 mod words;
 
-pub use self::answers::{Answer, Contact, OwnRefusal};
 pub use self::at_home::search_path;
 pub use self::check::performer as check_performer;
 pub use self::description::Description;
 pub use self::ending::{
-    EndingRules, LONGEST_LIMIT, SoFar, not_before, read_ending, read_so_far, told_to_end,
+    EndingRules, LONGEST_LIMIT, SoFar, cause_of_requested_end, not_before, read_ending, read_so_far,
 };
-pub use self::facts::{Facts, Places};
+pub use self::facts::{Facts, RunPaths};
 pub use self::formats::{Format, shown, usage_line};
+pub use self::host_replies::{Contact, HostReply, OwnRefusal};
 pub use self::lane::Lane;
 pub use self::prompt::{Branch, Terms, reminder};
 pub use self::registry::Lanes;

@@ -1,6 +1,6 @@
 //! Finds the program of a lane on this host, and the interpreter of a script.
 //!
-//! The `PATH` of the operator is not searched: the programs of a worker would depend on the shell that started the
+//! The `PATH` of the daemon is not searched. Otherwise the programs of workers would depend on the shell that started the
 //! daemon.
 
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub fn interpreter(path: &Path) -> Option<String> {
     rest.iter().find(|word| !word.starts_with('-') && !word.contains('=')).cloned()
 }
 
-/// Returns the reason why a path is not a program, naming the target of links.
+/// Returns the reason why a path is not a program. It names the target of symbolic links.
 pub fn why_none(path: &Path) -> String {
     let mut end = path.to_owned();
     for _ in 0..LINKS {
@@ -37,16 +37,17 @@ pub fn why_none(path: &Path) -> String {
     if end == path { nothing.to_owned() } else { format!("which leads to {}, {nothing}", end.display()) }
 }
 
-/// Limit on consecutive links, from `path_resolution(7)`.
+/// Limit on the symbolic links that are followed (`path_resolution(7)`).
 const LINKS: usize = 40;
 
-/// Returns the directories that a lane must list as `install` to run a program with its dependencies, and as little
-/// else as possible: the directory in which the program is found, then the directory that its link leads to.
+/// Returns the directories that a lane must list as `install` so that a run can execute a program with its dependencies,
+/// and as little else as possible: the directory in which the program is found, then the installation that its links
+/// lead to. Directories of the system are left out.
 pub fn install_of(program: &Path) -> Vec<PathBuf> {
     let Some(dir) = program.parent() else { return Vec::new() };
     let target = std::fs::canonicalize(program).unwrap_or_else(|_| program.to_owned());
     let mut needed = vec![dir.to_owned()];
-    // npm packages find each other in the outermost `node_modules`.
+    // Packages of npm find each other in the outermost directory `node_modules`.
     let packages = target.ancestors().filter(|dir| dir.ends_with("node_modules")).last();
     if let Some(packages) = packages {
         needed.push(packages.to_owned());
@@ -59,14 +60,15 @@ pub fn install_of(program: &Path) -> Vec<PathBuf> {
     let all = needed.clone();
     let is_granted = |dir: &PathBuf| all.iter().any(|other| other != dir && dir.starts_with(other));
     needed.retain(|dir| !is_granted(dir));
-    // Removes a directory that was found twice.
+    // The directory of the program and the directory of its target may be the same.
     needed.dedup();
     // Every policy grants the programs of the system.
     needed.retain(|dir| !dir.starts_with("/usr"));
     needed
 }
 
-/// Returns the Python environment in which a program lies (PEP 405), and the Python that it is based on.
+/// Returns the Python environment of a program (PEP 405), and the installation of Python that the environment is based
+/// on.
 fn python_environment(program: &Path) -> Option<(PathBuf, Option<PathBuf>)> {
     let environment = program.parent()?.parent()?;
     let text = settings::read(&environment.join("pyvenv.cfg")).ok()?;
@@ -107,8 +109,8 @@ mod tests {
         let (first, second) = (dir.path().join("python3"), dir.path().join("python3.12"));
         std::os::unix::fs::symlink("python3.12", &first).unwrap();
         std::os::unix::fs::symlink("/no/such/python", &second).unwrap();
-        let told = why_none(&first);
-        assert!(told.starts_with("which leads to /no/such/python, which is not there"), "{told}");
+        let reason = why_none(&first);
+        assert!(reason.starts_with("which leads to /no/such/python, which is not there"), "{reason}");
         assert!(why_none(&dir.path().join("none")).starts_with("which is not there"));
     }
 

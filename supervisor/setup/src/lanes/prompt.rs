@@ -1,5 +1,5 @@
-//! Composes the prompt of an agent: its role, the context of its task, and the rules for ending the run. All lanes
-//! use this text.
+//! Composes the prompt of an agent: its role, the context of its task, and the rules for ending the run. All lanes have
+//! the same text.
 
 use std::path::Path;
 
@@ -17,9 +17,9 @@ pub struct Terms<'a> {
     pub skills: &'a str,
     pub purpose: Purpose,
     pub workspace: &'a Path,
-    /// Sentences about the workspace.
+    /// Notes about the workspace, a sentence each.
     pub notes: &'a [String],
-    /// Time at which the run is ended, in epoch seconds.
+    /// Deadline of the run, in epoch seconds; none without a time limit.
     pub deadline: Option<i64>,
     /// Branch of a run in a worktree.
     pub branch: Option<&'a Branch>,
@@ -74,7 +74,8 @@ whatever it found.
 const WORK_TOOLS: [&str; 3] = ["kanban_complete", "kanban_request_review", "kanban_block"];
 const REVIEW_TOOLS: [&str; 2] = ["kanban_approve", "kanban_request_changes"];
 
-/// Returns the role and the context, for a program that knows by itself how to end its run.
+/// Returns the prompt without the rules for ending the run, for a program that has its own: role, skills, context, and the
+/// text about commits.
 pub(super) fn unending(context: &str, terms: &Terms<'_>) -> String {
     match commits(terms) {
         Some(commits) => format!("{}{}\n{commits}", bare(context, terms), gap(context)),
@@ -96,7 +97,7 @@ fn commits(terms: &Terms<'_>) -> Option<String> {
     terms.branch.filter(|_| terms.purpose == Purpose::Work).map(Branch::text)
 }
 
-/// Composes the prompt of a run. `tools` is the form of the board's tools.
+/// Composes the prompt of a run. `tools` is the form in which the program gets the board's tools; none if it gets none.
 pub(super) fn prompt(context: &str, terms: &Terms<'_>, tools: Option<Form>) -> String {
     let (end, ends) = endings(terms.purpose);
     let tools = tools.map(|form| about_tools(form, ends)).unwrap_or_default();
@@ -129,8 +130,8 @@ pub fn reminder(purpose: Purpose, tools: Form) -> String {
     format!("This run has no verdict yet.\n\n{end}{}", about_tools(tools, ends))
 }
 
-/// Returns the text about commands and the tools that end a run, by its purpose. A check has no agent and an empty
-/// prompt.
+/// Returns the text about the commands that end a run, and the names of the tools that do the same, by the purpose of the
+/// run. A check has no agent, so its prompt is never read.
 fn endings(purpose: Purpose) -> (&'static str, &'static [&'static str]) {
     match purpose {
         Purpose::Work | Purpose::Check => (WORK, &WORK_TOOLS),
@@ -227,34 +228,34 @@ mod tests {
 
     #[test]
     fn a_worker_in_a_worktree_reads_that_it_has_to_commit_and_a_reviewer_does_not() {
-        let said = |purpose, commit| {
+        let lines_of = |purpose, commit| {
             let branch = Branch { name: "task/t_1".to_owned(), commit };
             let terms = Terms { branch: Some(&branch), ..terms(purpose) };
             [prompt("# It", &terms, None), unending("# It", &terms)].map(|text| {
                 text.lines().find(|line| line.contains("task/t_1")).unwrap_or_default().to_owned()
             })
         };
-        let [told, bare] = said(Purpose::Work, CommitMode::Auto);
-        assert_eq!(told, bare);
-        insta::assert_snapshot!(told, @"You are in a git worktree on the branch `task/t_1`. What is committed there is what you hand over: commit your work before you complete it or request a review. The supervisor commits the files that you leave uncommitted, in a commit of its own.");
+        let [task_line, bare] = lines_of(Purpose::Work, CommitMode::Auto);
+        assert_eq!(task_line, bare);
+        insta::assert_snapshot!(task_line, @"You are in a git worktree on the branch `task/t_1`. What is committed there is what you hand over: commit your work before you complete it or request a review. The supervisor commits the files that you leave uncommitted, in a commit of its own.");
         assert!(
-            said(Purpose::Work, CommitMode::Require)[0]
+            lines_of(Purpose::Work, CommitMode::Require)[0]
                 .ends_with("Files that you leave uncommitted block the task.")
         );
-        assert!(said(Purpose::Work, CommitMode::No)[0].ends_with("are not part of it."));
-        assert_eq!(said(Purpose::Review, CommitMode::Auto), ["", ""]);
+        assert!(lines_of(Purpose::Work, CommitMode::No)[0].ends_with("are not part of it."));
+        assert_eq!(lines_of(Purpose::Review, CommitMode::Auto), ["", ""]);
     }
 
     #[test]
     fn the_tools_are_named_as_the_model_of_each_program_sees_them() {
-        let said = |purpose, form| {
+        let lines_of = |purpose, form| {
             let terms = terms(purpose);
             let text = prompt("# It", &terms, Some(form));
             text.lines().find(|line| line.contains("MCP server")).unwrap_or_default().to_owned()
         };
-        insta::assert_snapshot!(said(Purpose::Work, Form::Claude), @"The tools of the MCP server `board` do the same without a shell: `mcp__board__kanban_complete`, `mcp__board__kanban_request_review`, `mcp__board__kanban_block`. Call one of them in place of its command. `mcp__board__kanban_show` and `mcp__board__kanban_comment` are there too.");
-        insta::assert_snapshot!(said(Purpose::Work, Form::Codex), @"The tools of the MCP server `board` do the same without a shell: `kanban_complete`, `kanban_request_review`, `kanban_block`. Call one of them in place of its command. `kanban_show` and `kanban_comment` are there too.");
-        insta::assert_snapshot!(said(Purpose::Work, Form::Opencode), @"The tools of the MCP server `board` do the same without a shell: `board_kanban_complete`, `board_kanban_request_review`, `board_kanban_block`. Call one of them in place of its command. `board_kanban_show` and `board_kanban_comment` are there too.");
-        insta::assert_snapshot!(said(Purpose::Review, Form::Gemini), @"The tools of the MCP server `board` do the same without a shell: `mcp_board_kanban_approve`, `mcp_board_kanban_request_changes`. Call one of them in place of its command. `mcp_board_kanban_show` and `mcp_board_kanban_comment` are there too.");
+        insta::assert_snapshot!(lines_of(Purpose::Work, Form::Claude), @"The tools of the MCP server `board` do the same without a shell: `mcp__board__kanban_complete`, `mcp__board__kanban_request_review`, `mcp__board__kanban_block`. Call one of them in place of its command. `mcp__board__kanban_show` and `mcp__board__kanban_comment` are there too.");
+        insta::assert_snapshot!(lines_of(Purpose::Work, Form::Codex), @"The tools of the MCP server `board` do the same without a shell: `kanban_complete`, `kanban_request_review`, `kanban_block`. Call one of them in place of its command. `kanban_show` and `kanban_comment` are there too.");
+        insta::assert_snapshot!(lines_of(Purpose::Work, Form::Opencode), @"The tools of the MCP server `board` do the same without a shell: `board_kanban_complete`, `board_kanban_request_review`, `board_kanban_block`. Call one of them in place of its command. `board_kanban_show` and `board_kanban_comment` are there too.");
+        insta::assert_snapshot!(lines_of(Purpose::Review, Form::Gemini), @"The tools of the MCP server `board` do the same without a shell: `mcp_board_kanban_approve`, `mcp_board_kanban_request_changes`. Call one of them in place of its command. `mcp_board_kanban_show` and `mcp_board_kanban_comment` are there too.");
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use kernel::Profile;
 
 use super::{Lane, builtin};
-use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
+use crate::config::definitions::{self, Defect, Definitions, Lookup, Subject};
 use base::paths::Root;
 
 /// All lanes by name.
@@ -45,17 +45,17 @@ impl Lanes {
         self.defined.keep(&before.defined);
     }
 
-    pub fn find(&self, assignee: &Profile) -> Found<'_, Lane> {
+    pub fn find(&self, assignee: &Profile) -> Lookup<'_, Lane> {
         self.defined.find(assignee.as_str())
     }
 
-    /// True if a lane has this name, usable or not.
+    /// Returns true if a lane has this name, usable or not.
     pub fn has(&self, name: &str) -> bool {
-        !matches!(self.defined.find(name), Found::Absent)
+        !matches!(self.defined.find(name), Lookup::Absent)
     }
 
     /// Returns all lanes by name, including unusable ones.
-    pub fn all(&self) -> impl Iterator<Item = (&str, Found<'_, Lane>)> {
+    pub fn all(&self) -> impl Iterator<Item = (&str, Lookup<'_, Lane>)> {
         self.names().map(|name| (name, self.defined.find(name)))
     }
 

@@ -1,4 +1,4 @@
-//! Tool servers that a profile names in addition to the board's.
+//! MCP servers that a profile gives to its agents in addition to the server of the board.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub(super) const SERVER: &str = "board";
 /// Limit on the servers of a profile.
 const MOST: usize = 8;
-/// Limit on each text, in bytes.
+/// Limit on a command, on each argument and on a URL, in bytes.
 const LONGEST: usize = 1024;
 /// Limit on the arguments, and on the variables, of a server.
 const MOST_WORDS: usize = 32;
@@ -16,6 +16,7 @@ const MOST_WORDS: usize = 32;
 /// Servers of a profile by name.
 pub type ToolServers = BTreeMap<String, ToolServer>;
 
+/// Program or service with tools for agents, which speaks MCP.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "ServerFile", untagged)]
 pub enum ToolServer {
@@ -25,18 +26,18 @@ pub enum ToolServer {
     Remote(RemoteServer),
 }
 
-/// Program that speaks over its standard input and output.
+/// Program that speaks MCP over its standard input and output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LocalServer {
     pub command: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Names of variables of the run that it gets; a profile contains no values.
+    /// Names of the run's variables that the program gets. A profile contains no values, which may be secret.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
 }
 
-/// Service that speaks streamable HTTP.
+/// Service that speaks MCP over streamable HTTP.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RemoteServer {
     pub url: String,
@@ -70,7 +71,7 @@ impl TryFrom<ServerFile> for ToolServer {
     }
 }
 
-/// Returns the first defect in the servers of a profile.
+/// Returns the first defect in the servers of a profile, as a message.
 pub fn defect(servers: &ToolServers) -> Option<String> {
     if servers.len() > MOST {
         return Some(format!("it names more than {MOST} servers"));
@@ -121,6 +122,7 @@ impl ToolServer {
         }
     }
 
+    /// Returns the server on one line: the command with its arguments, or the URL.
     pub fn shown(&self) -> String {
         match self {
             ToolServer::Local(LocalServer { command, args, .. }) => {

@@ -100,7 +100,7 @@ fn place(uri: &Uri) -> String {
     format!("{}:{port}", uri.host().unwrap_or_default())
 }
 
-/// True if the transport is encrypted.
+/// Returns true if the transport is encrypted.
 fn is_encrypted(uri: &Uri) -> bool {
     uri.scheme_str() == Some("https")
 }
@@ -136,8 +136,8 @@ mod tests {
         let hosts: Vec<String> = brings.hosts.iter().map(ToString::to_string).collect();
         assert_eq!(hosts, ["agents.example:443"]);
         let broker = &brings.brokers[0];
-        let said = format!("{} {}: {}", broker.host, broker.header, broker.prefix());
-        assert_eq!(said, "agents.example authorization: Bearer ");
+        let header_text = format!("{} {}: {}", broker.host, broker.header, broker.prefix());
+        assert_eq!(header_text, "agents.example authorization: Bearer ");
         assert_eq!(broker.base_url_env.as_deref(), Some(BY_BROKER));
         assert!(!service.text().contains("agents-key"), "{}", service.text());
         assert_eq!(service.headers["x-team"], "${TEAM}");

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use shim::rundir::Form as Conversing;
 
-use super::template::{Place, Template};
+use super::template::{Placeholder, Template};
 
 /// Session settings of a lane.
 #[derive(Clone, Debug, Default)]
@@ -46,8 +46,8 @@ impl Sessions {
             // Inherited from the extended lane. Such a program gets the session in its conversation and cannot fork.
             (self.fork, self.projects) = (Vec::new(), None);
         }
-        let has_group = argv.iter().flatten().any(|word| word.has(Place::Session));
-        let names_one = self.fork.iter().any(|word| word.has(Place::Session));
+        let has_group = argv.iter().flatten().any(|word| word.has(Placeholder::Session));
+        let names_one = self.fork.iter().any(|word| word.has(Placeholder::Session));
         if !self.fork.is_empty() && (!has_group || !names_one) {
             let message =
                 "it replaces the words of `argv` that contain {session}, so both must contain {session}";
@@ -61,7 +61,7 @@ impl Sessions {
         }
         // The conversation names the session to resume.
         let is_told = matches!(form, Some(Conversing::AppServer | Conversing::Acp));
-        let resumes = is_told || argv.iter().flatten().any(|word| word.has(Place::Session));
+        let resumes = is_told || argv.iter().flatten().any(|word| word.has(Placeholder::Session));
         let Some(state) = &self.state else {
             if resumes && !is_told {
                 let message =
@@ -88,7 +88,7 @@ impl Sessions {
     }
 }
 
-/// True if a path is relative and stays inside its base directory.
+/// Returns true if a path is relative and stays inside its base directory.
 pub(super) fn is_inside(path: &Path) -> bool {
     !path.as_os_str().is_empty() && path.components().all(|part| matches!(part, Component::Normal(_)))
 }

@@ -9,11 +9,11 @@ use shim::rundir::{Form as Conversing, Stdin, TerminalSize};
 
 use super::check;
 use super::environment;
-use super::facts::{Facts, Places};
+use super::facts::{Facts, RunPaths};
 use super::lane::{Lane, Prompt};
 use super::prompt::{Terms, prompt, unending};
 use super::service::Service;
-use super::template::{Place, Template, Values};
+use super::template::{Placeholder, Template, Values};
 use super::tools::Launch;
 
 /// Longest prompt, in bytes, that fits a command argument: `MAX_ARG_STRLEN` of Linux minus the terminating zero
@@ -95,12 +95,12 @@ impl Lane {
     }
 
     /// Returns the files for the worker's home, each with its text.
-    pub fn home_files(&self, task: &Task, places: &Places<'_>, prompt: &str) -> Vec<(PathBuf, String)> {
-        let own = self.own_texts(places);
-        self.files(&self.values(task, places, prompt, None, &own))
+    pub fn home_files(&self, task: &Task, places: &RunPaths<'_>, prompt: &str) -> Vec<(PathBuf, String)> {
+        let texts = self.own_texts(places);
+        self.files(&self.values(task, places, prompt, None, &texts))
     }
 
-    fn own_texts(&self, places: &Places<'_>) -> OwnTexts {
+    fn own_texts(&self, places: &RunPaths<'_>) -> OwnTexts {
         let supervisor = places.bin.join("supervisor").display().to_string();
         OwnTexts {
             tools: self.tools.map(|form| form.write(&Launch::in_a_run(supervisor.clone()), &self.servers)),
@@ -111,7 +111,7 @@ impl Lane {
 
     /// Makes the start of a run, once its prompt is in its file.
     pub fn start(&self, facts: &Facts<'_>) -> Start {
-        let Places { prompt, files, .. } = facts.places;
+        let RunPaths { prompt, files, .. } = facts.places;
         let mut read = vec![files.to_owned()];
         let stdin = match self.prompt {
             Prompt::Stdin | Prompt::Context => Stdin::File(prompt.to_owned()),
@@ -139,14 +139,15 @@ impl Lane {
         }
         let texts = self.own_texts(&facts.places);
         let values = self.values(facts.task, &facts.places, facts.prompt, facts.session, &texts);
-        let own = self.env.iter().filter_map(|(name, value)| Some((name.clone(), value.fill(&values)?)));
+        let variables =
+            self.env.iter().filter_map(|(name, value)| Some((name.clone(), value.fill(&values)?)));
         let mut env = environment::variables(facts);
         env.retain(|name, _| !self.unset.contains(name));
         if self.terminal.is_some() {
             // The type of most people's terminals, whose sequences `attach` passes.
             env.insert("TERM".to_owned(), "xterm-256color".to_owned());
         }
-        env.extend(own);
+        env.extend(variables);
         let resumed = facts.session.map(str::to_owned);
         let (session, terminal) = (self.session, self.terminal);
         // Only the supervisor writes there, and the path is the same in each run: some programs file sessions by
@@ -158,7 +159,7 @@ impl Lane {
     fn values<'a>(
         &'a self,
         task: &'a Task,
-        places: &Places<'a>,
+        places: &RunPaths<'a>,
         prompt: &'a str,
         session: Option<&'a str>,
         own: &'a OwnTexts,
@@ -196,8 +197,9 @@ impl Lane {
             base_url: None,
         };
         let argv: Option<Vec<String>> = self.login.argv.iter().map(|word| word.fill(&values)).collect();
-        let of_a_run =
-            |value: &Template| [Place::Task, Place::Supervisor].iter().any(|place| value.has(*place));
+        let of_a_run = |value: &Template| {
+            [Placeholder::Task, Placeholder::Supervisor].iter().any(|place| value.has(*place))
+        };
         let env = self.env.iter().filter(|(_, value)| !of_a_run(value));
         let env = env.filter_map(|(name, value)| Some((name.clone(), value.fill(&values)?))).collect();
         argv.filter(|argv| !argv.is_empty()).map(|argv| LoginCommand { argv, env })

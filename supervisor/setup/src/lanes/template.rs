@@ -12,12 +12,12 @@ pub(super) struct Template(Vec<Piece>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
     Text(String),
-    Place(Place),
+    Place(Placeholder),
 }
 
 /// Placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Placeholder {
     PromptFile,
     PromptText,
     Workspace,
@@ -37,20 +37,20 @@ pub(super) enum Place {
     BaseUrl,
 }
 
-impl Place {
-    const ALL: [(&str, Place); 12] = [
-        ("prompt_file", Place::PromptFile),
-        ("prompt_text", Place::PromptText),
-        ("workspace", Place::Workspace),
-        ("task", Place::Task),
-        ("home", Place::Home),
-        ("tmp", Place::Tmp),
-        ("model", Place::Model),
-        ("tools", Place::Tools),
-        ("session", Place::Session),
-        ("supervisor", Place::Supervisor),
-        ("service", Place::Service),
-        ("base_url", Place::BaseUrl),
+impl Placeholder {
+    const ALL: [(&str, Placeholder); 12] = [
+        ("prompt_file", Placeholder::PromptFile),
+        ("prompt_text", Placeholder::PromptText),
+        ("workspace", Placeholder::Workspace),
+        ("task", Placeholder::Task),
+        ("home", Placeholder::Home),
+        ("tmp", Placeholder::Tmp),
+        ("model", Placeholder::Model),
+        ("tools", Placeholder::Tools),
+        ("session", Placeholder::Session),
+        ("supervisor", Placeholder::Supervisor),
+        ("service", Placeholder::Service),
+        ("base_url", Placeholder::BaseUrl),
     ];
 
     fn named(name: &str) -> Option<Self> {
@@ -76,20 +76,20 @@ pub(super) struct Values<'a> {
 }
 
 impl Values<'_> {
-    fn of(&self, place: Place) -> Option<Cow<'_, str>> {
+    fn value(&self, place: Placeholder) -> Option<Cow<'_, str>> {
         match place {
-            Place::PromptFile => Some(self.prompt_file.to_string_lossy()),
-            Place::PromptText => Some(Cow::Borrowed(self.prompt_text)),
-            Place::Workspace => Some(self.workspace.to_string_lossy()),
-            Place::Task => Some(Cow::Borrowed(self.task)),
-            Place::Home => Some(self.home.to_string_lossy()),
-            Place::Tmp => Some(self.tmp.to_string_lossy()),
-            Place::Model => self.model.map(Cow::Borrowed),
-            Place::Tools => self.tools.map(Cow::Borrowed),
-            Place::Session => self.session.map(Cow::Borrowed),
-            Place::Supervisor => Some(Cow::Borrowed(self.supervisor)),
-            Place::Service => self.service.map(Cow::Borrowed),
-            Place::BaseUrl => self.base_url.map(Cow::Borrowed),
+            Placeholder::PromptFile => Some(self.prompt_file.to_string_lossy()),
+            Placeholder::PromptText => Some(Cow::Borrowed(self.prompt_text)),
+            Placeholder::Workspace => Some(self.workspace.to_string_lossy()),
+            Placeholder::Task => Some(Cow::Borrowed(self.task)),
+            Placeholder::Home => Some(self.home.to_string_lossy()),
+            Placeholder::Tmp => Some(self.tmp.to_string_lossy()),
+            Placeholder::Model => self.model.map(Cow::Borrowed),
+            Placeholder::Tools => self.tools.map(Cow::Borrowed),
+            Placeholder::Session => self.session.map(Cow::Borrowed),
+            Placeholder::Supervisor => Some(Cow::Borrowed(self.supervisor)),
+            Placeholder::Service => self.service.map(Cow::Borrowed),
+            Placeholder::BaseUrl => self.base_url.map(Cow::Borrowed),
         }
     }
 }
@@ -112,7 +112,7 @@ impl NoPlace {
     }
 
     pub(super) fn message(&self) -> String {
-        let known: Vec<String> = Place::ALL.iter().map(|(name, _)| format!("{{{name}}}")).collect();
+        let known: Vec<String> = Placeholder::ALL.iter().map(|(name, _)| format!("{{{name}}}")).collect();
         let known = known.join(", ");
         match self {
             NoPlace::Unknown(name) => format!(
@@ -129,7 +129,8 @@ impl fmt::Display for Template {
         self.0.iter().try_for_each(|piece| match piece {
             Piece::Text(text) => f.write_str(text),
             Piece::Place(place) => {
-                let name = Place::ALL.iter().find(|(_, known)| known == place).map_or("", |(name, _)| *name);
+                let name =
+                    Placeholder::ALL.iter().find(|(_, known)| known == place).map_or("", |(name, _)| *name);
                 write!(f, "{{{name}}}")
             }
         })
@@ -152,7 +153,7 @@ impl Template {
                 pieces.push(Piece::Text(rest[at..end].to_owned()));
                 rest = &rest[end + 1..];
             } else {
-                let place = Place::named(name).ok_or_else(|| NoPlace::Unknown(name.to_owned()))?;
+                let place = Placeholder::named(name).ok_or_else(|| NoPlace::Unknown(name.to_owned()))?;
                 pieces.push(Piece::Place(place));
                 rest = &rest[end..];
             }
@@ -166,8 +167,8 @@ impl Template {
         Ok(Template(pieces))
     }
 
-    /// True if the template contains a placeholder.
-    pub(super) fn has(&self, place: Place) -> bool {
+    /// Returns true if the template contains a placeholder.
+    pub(super) fn has(&self, place: Placeholder) -> bool {
         self.0.contains(&Piece::Place(place))
     }
 
@@ -176,7 +177,7 @@ impl Template {
     pub(super) fn fill(&self, values: &Values<'_>) -> Option<String> {
         let fill = |piece: &Piece| match piece {
             Piece::Text(text) => Some(text.clone()),
-            Piece::Place(place) => values.of(*place).map(Cow::into_owned),
+            Piece::Place(place) => values.value(*place).map(Cow::into_owned),
         };
         self.0.iter().map(fill).collect()
     }
@@ -194,7 +195,7 @@ fn braces(text: &str) -> Option<(usize, &str)> {
 fn unclosed(text: &str) -> Option<&'static str> {
     let (before, behind) = text.rsplit_once('{')?;
     let is_escaped = before.ends_with('{');
-    Place::ALL.iter().map(|(name, _)| *name).find(|name| *name == behind && !is_escaped)
+    Placeholder::ALL.iter().map(|(name, _)| *name).find(|name| *name == behind && !is_escaped)
 }
 
 fn is_name(text: &str) -> bool {

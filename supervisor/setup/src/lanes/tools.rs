@@ -1,7 +1,8 @@
-//! Writes the configuration that gives an agent program the board's MCP server, in the form that the program reads.
+//! Writes the configuration with which an agent program starts the MCP server of the board, in the form that the program
+//! reads.
 //!
-//! The text contains no token: the program passes on the variables of the run, or the form names them. A lane with a
-//! form gets the text as `{tools}`.
+//! The text never contains the token of the run: the program passes its environment on to the server, or the form names the
+//! variables to pass on. A lane with a form has the text as its placeholder `{tools}`.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +12,9 @@ use serde_json::{Value, json};
 use super::servers::{LocalServer, RemoteServer, SERVER, ToolServer, ToolServers};
 use base::invocation::OF_A_RUN;
 
-/// Seconds that a program waits for a tool; long enough for a restart of the daemon.
+/// Time that a program waits for the reply of a tool, in seconds; long enough for a restart of the daemon.
 const TOOL_SECONDS: u32 = 600;
-/// Seconds that a program waits for the start of the server, on a loaded host.
+/// Time that a program waits for the start of the server, in seconds; long enough for a loaded host.
 const START_SECONDS: u32 = 60;
 
 /// Agent program, by the form of its configuration.
@@ -39,7 +40,7 @@ pub struct Launch {
     /// Path of this program, or its name if it is on the search path.
     program: String,
     arguments: Vec<String>,
-    /// Variables that it needs from the environment of the agent program.
+    /// Variables that the server needs from the environment of the agent program.
     variables: Vec<&'static str>,
 }
 
@@ -57,13 +58,14 @@ impl Launch {
 }
 
 impl Form {
-    /// Writes the configuration of the board's server and the servers in `more`; the program gets no others.
+    /// Returns the configuration of the board's server and of the servers in `more`.
     pub fn write(self, board: &Launch, more: &ToolServers) -> String {
         let board = std::iter::once((SERVER.to_owned(), self.of_board(board)));
         let more = more.iter().map(|(name, server)| (name.clone(), self.of_profile(server)));
         let servers: serde_json::Map<String, Value> = board.chain(more).collect();
         match self {
             Form::Claude => json!({ "mcpServers": servers }).to_string(),
+            // The key of the board alone leaves the other servers of the user's own configuration in place.
             Form::Codex if servers.len() == 1 => {
                 format!("mcp_servers.{SERVER}={}", in_toml(&servers[SERVER]))
             }
@@ -114,8 +116,8 @@ impl Form {
         match self {
             // This program passes on its whole environment.
             Form::Claude => json!({ "type": "stdio", "command": program, "args": arguments }),
-            // This program passes on named variables only. Without `approve` each call is refused, because no person
-            // answers the question.
+            // This program passes on named variables only. Without `approve` it refuses each call, because it would have
+            // to ask a person first, and no person is there to answer.
             Form::Codex => json!({
                 "command": program, "args": arguments, "env_vars": variables,
                 "default_tools_approval_mode": "approve"
@@ -151,7 +153,7 @@ impl Form {
     }
 }
 
-/// Returns variables whose values refer to the program's own.
+/// Returns variables whose values are references to the variables of the same name in the program's environment.
 fn by_reference(variables: &[&str], reference: impl Fn(&str) -> String) -> BTreeMap<String, Value> {
     variables.iter().map(|name| ((*name).to_owned(), reference(name).into())).collect()
 }

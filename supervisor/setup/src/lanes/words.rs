@@ -1,4 +1,4 @@
-//! Words of a command in a lane's file: single words and groups.
+//! Parses the words of a command in the file of a lane: single words, and groups that are omitted as a whole.
 
 use std::fmt;
 

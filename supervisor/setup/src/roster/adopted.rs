@@ -1,5 +1,5 @@
-//! Reads a file to install as a profile: a profile, or an agent file of Claude Code or Gemini CLI. Settings without a
-//! counterpart in profiles are reported.
+//! Reads a file that is to be installed as a profile: a profile, or an agent file of Claude Code or Gemini CLI. Settings
+//! without a counterpart in profiles are reported.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ const OURS: [&str; 7] = ["role", "lane", "policy", "account", "limits", "home", 
 /// Keys that Gemini's agent files have and Claude's lack.
 const OF_GEMINI: [&str; 5] = ["kind", "display_name", "temperature", "max_turns", "timeout_mins"];
 
-/// File to install, as a profile.
+/// Profile that was read from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adopted {
     /// Settings and text, with the name in the file.
@@ -30,20 +30,20 @@ pub struct Adopted {
 
 /// Reads a profile or an agent file of another program.
 pub fn adopt(text: &str) -> Result<Adopted, Fault> {
-    let parts = Parts::of(text)?;
-    let (mut said, no_yaml) = parts.loose_settings::<BTreeMap<String, Value>>()?;
-    let is_ours = said.keys().any(|key| OURS.contains(&key.as_str()));
-    let is_theirs = said.get("model").and_then(Value::as_str).is_some_and(is_model_of_an_agent_file);
+    let parts = Parts::split(text)?;
+    let (mut loose, no_yaml) = parts.loose_settings::<BTreeMap<String, Value>>()?;
+    let is_ours = loose.keys().any(|key| OURS.contains(&key.as_str()));
+    let is_theirs = loose.get("model").and_then(Value::as_str).is_some_and(is_model_of_an_agent_file);
     match Draft::parse(text) {
-        // A text that parses as a profile is one, unless its model is named as in agent files and no key of profiles
-        // says otherwise.
+        // A text that parses as a profile counts as one, unless its model has a name of agent files and it has none of the
+        // keys that only profiles have.
         Ok(draft) if is_ours || !is_theirs => {
             return Ok(Adopted { draft, left_out: Vec::new(), is_profile: true });
         }
         Err(fault) if is_ours => return Err(no_yaml.unwrap_or(fault)),
         Ok(_) | Err(_) => {}
     }
-    let mut take = |key: &str| match said.remove(key) {
+    let mut take = |key: &str| match loose.remove(key) {
         Some(Value::String(text)) => Some(text),
         Some(other) if !other.is_null() => Some(other.to_string()),
         _ => None,
@@ -53,10 +53,10 @@ pub fn adopt(text: &str) -> Result<Adopted, Fault> {
     let model = take("model").filter(|model| model != "inherit");
     let minutes = take("timeout_mins").and_then(|minutes| minutes.parse::<u64>().ok());
     let of_gemini = minutes.is_some()
-        || said.keys().any(|key| OF_GEMINI.contains(&key.as_str()))
+        || loose.keys().any(|key| OF_GEMINI.contains(&key.as_str()))
         || model.as_ref().is_some_and(|model| model.starts_with("gemini"));
-    let skills = said.remove("skills").map(|said| names(&said)).unwrap_or_default();
-    let mut left_out: Vec<String> = said.iter().map(|(key, value)| left_out(key, value)).collect();
+    let skills = loose.remove("skills").map(|loose| names(&loose)).unwrap_or_default();
+    let mut left_out: Vec<String> = loose.iter().map(|(key, value)| left_out(key, value)).collect();
     let description = description.map(|text| match text.len() {
         0..=LONGEST_TEXT => text,
         length => {
@@ -79,7 +79,7 @@ pub fn adopt(text: &str) -> Result<Adopted, Fault> {
     Ok(Adopted { draft, left_out, is_profile: false })
 }
 
-/// Joins the lines of a text, also at a literal `\n`, which some agent files contain.
+/// Joins the lines of a text into one. A literal `\n`, which some agent files contain, counts as a line end.
 fn in_one_line(text: &str) -> String {
     let text = text.replace("\\n", " ");
     let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
@@ -87,8 +87,8 @@ fn in_one_line(text: &str) -> String {
 }
 
 /// Returns the names in a list, or in a comma-separated text.
-fn names(said: &Value) -> Vec<String> {
-    let texts: Vec<&str> = match said {
+fn names(loose: &Value) -> Vec<String> {
+    let texts: Vec<&str> = match loose {
         Value::String(text) => text.split(',').collect(),
         Value::Array(list) => list.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
@@ -96,12 +96,12 @@ fn names(said: &Value) -> Vec<String> {
     texts.into_iter().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// True if a model is named as in agent files of other programs, so that its name implies the program.
+/// Returns true if a model has a name that agent files of other programs use, which implies the program.
 fn is_model_of_an_agent_file(model: &str) -> bool {
     ["inherit", "sonnet", "opus", "haiku"].contains(&model) || model.starts_with("gemini")
 }
 
-/// Returns the report that a key is dropped.
+/// Returns the report about a key that is dropped, with the reason.
 fn left_out(key: &str, value: &Value) -> String {
     let value = match value {
         Value::String(text) => text.clone(),
@@ -137,10 +137,10 @@ mod tests {
         assert_eq!(adopted.draft.settings.lane.unwrap().as_str(), "claude");
         assert_eq!(adopted.draft.settings.model.as_deref(), Some("sonnet"));
         assert_eq!(adopted.draft.prompt.trim(), "You review code.");
-        let told = adopted.left_out.join("\n");
+        let omissions = adopted.left_out.join("\n");
         assert!(
-            told.contains("`color: red` is not kept") && told.contains("`tools: Read, Grep, Glob`"),
-            "{told}"
+            omissions.contains("`color: red` is not kept") && omissions.contains("`tools: Read, Grep, Glob`"),
+            "{omissions}"
         );
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use kernel::{Profile, Waiting, WaitingCode};
 
-use super::Persona;
+use super::ProfileDefinition;
 use crate::config::definitions::Defect;
 use base::exit::Code;
 use base::failure::Failure;
@@ -71,8 +71,8 @@ pub enum CannotRun {
 
 impl CannotRun {
     /// Makes the reason for a profile that does not fit its lane.
-    pub(super) fn unfit(profile: &Profile, persona: &Persona, why: String) -> Self {
-        CannotRun::ProfileUnfit { profile: profile.clone(), origin: persona.origin.clone(), why }
+    pub(super) fn unfit(profile: &Profile, definition: &ProfileDefinition, why: String) -> Self {
+        CannotRun::ProfileUnfit { profile: profile.clone(), origin: definition.origin.clone(), why }
     }
 
     /// Returns the state in which tasks of the assignee wait.
@@ -133,12 +133,12 @@ impl CannotRun {
         if is_unknown { Failure { code: Code::NotFound, ..failure } } else { failure }
     }
 
-    /// True if its tasks wait for an external worker: the lane is a pull lane, or the name is unknown.
+    /// Returns true if its tasks wait for an external worker: the lane is a pull lane, or the name is unknown.
     pub fn is_claimed(&self) -> bool {
         self.is_unknown() || matches!(self, CannotRun::Pull { .. })
     }
 
-    /// True if no profile or lane has the name.
+    /// Returns true if no profile or lane has the name.
     pub fn is_unknown(&self) -> bool {
         matches!(self, CannotRun::Unknown { .. })
     }

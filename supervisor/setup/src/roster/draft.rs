@@ -19,7 +19,7 @@ pub struct Draft {
 impl Draft {
     /// Parses the file of a profile that may get another name here.
     pub(super) fn parse(text: &str) -> Result<Self, Fault> {
-        let parts = Parts::of(text)?;
+        let parts = Parts::split(text)?;
         Ok(Draft { settings: parts.settings()?, prompt: parts.body.to_owned() })
     }
 
@@ -105,7 +105,7 @@ fn quoted(text: &str) -> String {
 mod tests {
     use std::path::Path;
 
-    use super::super::Persona;
+    use super::super::ProfileDefinition;
     use super::super::settings::Limits;
     use super::*;
     use base::time::duration::WrittenDuration;
@@ -134,7 +134,7 @@ mod tests {
             };
             let draft = Draft { settings, prompt: format!("{text}\n---\n{text}") };
             let written = draft.text("ann");
-            let read = Persona::parse("ann", &written, Path::new("ann.md")).unwrap();
+            let read = ProfileDefinition::parse("ann", &written, Path::new("ann.md")).unwrap();
             assert_eq!(read.prompt.as_ref(), Some(&draft.prompt), "{written}");
             let named = Settings { name: Some("ann".to_owned()), ..draft.settings };
             assert_eq!(read.settings, named, "{written}");

@@ -1,14 +1,14 @@
 //! Reads, writes and removes the files of `profiles.d/`.
 //!
-//! The command line writes the files, with the rights of its user, and asks the daemon to reload. The daemon writes
-//! no configuration: under systemd it may not.
+//! The command line writes the files, with the rights of its user, and then asks the daemon to reload. The daemon itself
+//! never writes configuration.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use kernel::Profile;
 
-use super::profile::Persona;
+use super::profile::ProfileDefinition;
 use crate::config::definitions::Defect;
 use crate::config::settings;
 use base::exit::Code;
@@ -26,15 +26,16 @@ pub fn text_of(root: &Root, name: &Profile) -> Result<Option<String>, Failure> {
     settings::read_if_any(&path).map_err(|e| Failure::file("read", &path, &e))
 }
 
-/// Checks the text of a profile. An unusable text is never written.
-pub fn check(root: &Root, name: &Profile, text: &str) -> Result<Persona, Failure> {
-    Persona::parse(name.as_str(), text, &path_of(root, name)).map_err(|defect: Defect| {
+/// Parses the text of a profile, so that an unusable text is refused before it is written.
+pub fn check(root: &Root, name: &Profile, text: &str) -> Result<ProfileDefinition, Failure> {
+    ProfileDefinition::parse(name.as_str(), text, &path_of(root, name)).map_err(|defect: Defect| {
         Failure::usage(defect.to_string())
             .hint("`supervisor help docs/profiles.md` describes the file; nothing was written")
     })
 }
 
-/// Replaces the file of a profile atomically. A concurrent reader sees the old text or the new.
+/// Checks the text of a profile and replaces its file atomically: a concurrent reader sees the old text or the new. Returns
+/// the path of the file.
 pub fn write(root: &Root, name: &Profile, text: &str) -> Result<PathBuf, Failure> {
     check(root, name, text)?;
     let path = path_of(root, name);
@@ -42,6 +43,7 @@ pub fn write(root: &Root, name: &Profile, text: &str) -> Result<PathBuf, Failure
     Ok(path)
 }
 
+/// Removes the file of a profile. Returns its path.
 pub fn remove(root: &Root, name: &Profile) -> Result<PathBuf, Failure> {
     let path = path_of(root, name);
     match std::fs::remove_file(&path) {

@@ -42,9 +42,9 @@ impl FilesRead {
     /// Returns the changed files on which a lane depends: its own file, and all policy files, because policies may
     /// extend each other.
     pub(super) fn changed_for(&self, other: &Self, root: &Root, lane: &str) -> Vec<PathBuf> {
-        let own = root.lanes_dir().join(format!("{lane}.toml"));
+        let lane_file = root.lanes_dir().join(format!("{lane}.toml"));
         let policies = root.policies_dir();
-        let concerns = |path: &Path| path == own || path.starts_with(&policies);
+        let concerns = |path: &Path| path == lane_file || path.starts_with(&policies);
         self.changed(other).filter(|path| concerns(path)).cloned().collect()
     }
 }

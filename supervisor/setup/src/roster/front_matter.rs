@@ -1,7 +1,7 @@
 //! Parses Markdown files with YAML front matter: settings between two lines of `---`, then a text.
 //!
-//! Anchors and aliases of YAML are refused: no profile needs them, and a document that refers to its own parts can
-//! grow without an end.
+//! Anchors and aliases of YAML are refused: no profile needs them, and a small document with aliases can expand to a
+//! huge one.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -14,7 +14,7 @@ const LONGEST: usize = 16 << 10;
 /// The two parts of a Markdown file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Parts<'a> {
-    /// Settings as YAML. The first line of it is the second line of the file.
+    /// Settings as YAML. Their first line is the second line of the file.
     yaml: &'a str,
     /// Text after the front matter.
     pub body: &'a str,
@@ -37,7 +37,7 @@ impl Fault {
 
 impl<'a> Parts<'a> {
     /// Splits a file.
-    pub(crate) fn of(text: &'a str) -> Result<Self, Fault> {
+    pub(crate) fn split(text: &'a str) -> Result<Self, Fault> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let Some(rest) = after_fence(text) else {
             return Err(Fault::at(1, "it does not begin with a line of ---, which front matter begins with"));
@@ -57,18 +57,20 @@ impl<'a> Parts<'a> {
     }
 
     pub(crate) fn settings<T: DeserializeOwned>(&self) -> Result<T, Fault> {
-        Self::settings_of(self.yaml).map_err(|e| self.told(&e))
+        Self::settings_of(self.yaml).map_err(|e| self.fault_of(&e))
     }
 
-    /// Parses settings as leniently as Claude Code does: if they are not valid YAML, each value of a line is taken as
-    /// a text. Also returns the fault that was passed over.
+    /// Parses settings as leniently as Claude Code does: if they are not valid YAML, each plain value of a line is read
+    /// as a text. Also returns the fault that was ignored.
     pub(crate) fn loose_settings<T: DeserializeOwned>(&self) -> Result<(T, Option<Fault>), Fault> {
         let error = match Self::settings_of(self.yaml) {
             Ok(settings) => return Ok((settings, None)),
-            Err(e @ (Error::Budget { .. } | Error::DuplicateMappingKey { .. })) => return Err(self.told(&e)),
+            Err(e @ (Error::Budget { .. } | Error::DuplicateMappingKey { .. })) => {
+                return Err(self.fault_of(&e));
+            }
             Err(e) => e,
         };
-        let fault = self.told(&error);
+        let fault = self.fault_of(&error);
         let lines: Vec<String> = self.yaml.lines().map(with_quotes).collect();
         match Self::settings_of(&lines.join("\n")) {
             Ok(settings) => Ok((settings, Some(fault))),
@@ -77,7 +79,7 @@ impl<'a> Parts<'a> {
     }
 
     fn settings_of<T: DeserializeOwned>(yaml: &str) -> Result<T, Error> {
-        // Profiles are flat. Anchors and aliases could expand without end, so they are refused.
+        // Profiles are almost flat. Anchors and aliases could expand to a huge document, so they are refused.
         let options = serde_saphyr::options! {
             budget: serde_saphyr::budget! {
                 max_anchors: 0,
@@ -92,12 +94,12 @@ impl<'a> Parts<'a> {
         serde_saphyr::from_str_with_options(yaml, options)
     }
 
-    fn told(&self, error: &Error) -> Fault {
+    fn fault_of(&self, error: &Error) -> Fault {
         let line = error.location().map_or(1, |place| usize::try_from(place.line()).unwrap_or(1));
         Fault { line: line + 1, key: key_of(self.yaml, line), message: in_words(error.without_snippet()) }
     }
 
-    /// Makes a fault at the line that sets a key.
+    /// Returns a fault at the line that sets a key, or at the first line if no line does.
     pub(crate) fn fault(&self, key: &str, message: impl Into<String>) -> Fault {
         let sets = |line: &str| key_in(line).is_some_and(|found| found == key);
         let line = self.yaml.lines().position(sets).map_or(1, |index| index + 2);
@@ -105,7 +107,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Words a parse error for the author of such a file.
+/// Returns the message about a parse error for the author of the file.
 fn in_words(error: &Error) -> String {
     match error {
         Error::Budget { breach: BudgetBreach::Anchors { .. } | BudgetBreach::Aliases { .. }, .. } => {
@@ -123,12 +125,12 @@ fn in_words(error: &Error) -> String {
             "it is not a whole number".to_owned()
         }
         other => {
-            let told = DefaultMessageFormatter.format_message(other);
-            let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
-            // The most frequent mistake: an unquoted text with a colon.
-            let is_colon = told.contains("mapping values are not allowed");
+            let detail = DefaultMessageFormatter.format_message(other);
+            let detail = detail.split_whitespace().collect::<Vec<_>>().join(" ");
+            // An unquoted text with a colon is the most frequent mistake.
+            let is_colon = detail.contains("mapping values are not allowed");
             let hint = if is_colon { ": put a text that has a colon in quotes" } else { "" };
-            format!("{told}{hint}")
+            format!("{detail}{hint}")
         }
     }
 }
@@ -151,7 +153,7 @@ fn with_quotes(line: &str) -> String {
     format!("{key}: {}", Value::from(value))
 }
 
-/// Returns the text after a first line of `---`; none if the first line differs.
+/// Returns the text after a first line of `---`; none if the first line is another.
 fn after_fence(text: &str) -> Option<&str> {
     let (line, rest) = text.split_once('\n').unwrap_or((text, ""));
     (line.trim_end() == "---").then_some(rest)
@@ -174,17 +176,17 @@ mod tests {
     use super::*;
 
     fn settings(text: &str) -> Result<BTreeMap<String, String>, Fault> {
-        Parts::of(text).and_then(|parts| parts.settings())
+        Parts::split(text).and_then(|parts| parts.settings())
     }
 
     #[test]
     fn settings_and_text_are_told_apart() {
-        let parts = Parts::of("---\nname: ann\n---\n\nYou are Ann.\n---\nmore\n").unwrap();
+        let parts = Parts::split("---\nname: ann\n---\n\nYou are Ann.\n---\nmore\n").unwrap();
         assert_eq!((parts.yaml, parts.body), ("name: ann\n", "\nYou are Ann.\n---\nmore\n"));
         assert_eq!(settings("---\r\nname: ann\r\n---\r\n").unwrap()["name"], "ann");
         assert_eq!(settings("---\nname: ann\n---").unwrap()["name"], "ann");
         for text in ["", "name: ann\n", "# --- \n", "---\nname: ann\n", "---x\na: b\n---\n"] {
-            assert_eq!(Parts::of(text).unwrap_err().line, 1, "{text}");
+            assert_eq!(Parts::split(text).unwrap_err().line, 1, "{text}");
         }
     }
 
@@ -195,7 +197,7 @@ mod tests {
         let fault = settings("---\nname: ann\nname: ann\n---\n").unwrap_err();
         assert_eq!(fault.line, 3, "{fault:?}");
         assert!(!fault.message.contains('\n'), "{fault:?}");
-        let parts = Parts::of("---\na: 1\n\"b\": 2\n---\n").unwrap();
+        let parts = Parts::split("---\na: 1\n\"b\": 2\n---\n").unwrap();
         assert_eq!(parts.fault("b", "").line, 3);
     }
 
@@ -205,23 +207,25 @@ mod tests {
         let fault = settings(text).unwrap_err();
         assert_eq!((fault.line, fault.key.as_deref()), (3, Some("description")), "{fault:?}");
         assert!(fault.message.contains("put a text that has a colon in quotes"), "{fault:?}");
-        let parts = Parts::of(text).unwrap();
+        let parts = Parts::split(text).unwrap();
         let (read, passed) = parts.loose_settings::<BTreeMap<String, Value>>().unwrap();
         assert_eq!(passed, Some(fault));
         assert_eq!(read["description"], "Use it. Examples: user: \"x\" # y");
         assert_eq!((&read["tools"][1], &read["more"]), (&"b".into(), &"a: b\n".into()));
-        let said = |line: &str| {
+        let message_of = |line: &str| {
             let text = format!("---\n{line}\n---\n");
-            let parts = Parts::of(&text).unwrap();
+            let parts = Parts::split(&text).unwrap();
             let fault = parts.settings::<BTreeMap<String, u64>>().unwrap_err();
             let loose = parts.loose_settings::<BTreeMap<String, u64>>();
             assert_eq!(loose.unwrap_err(), fault, "quotes help no number");
             fault.message
         };
-        assert_eq!(said("a: 1\na: 2"), "`a` is there twice");
-        assert_eq!(said("a: -1"), "it is not a whole number of 0 or more");
-        assert!(said("a: &b 1").starts_with("anchors and aliases (`&name`, `*name`) are not read here"));
-        assert!(Parts::of("---\nb: x\na: &b x: y\n---\n").unwrap().loose_settings::<Value>().is_err());
+        assert_eq!(message_of("a: 1\na: 2"), "`a` is there twice");
+        assert_eq!(message_of("a: -1"), "it is not a whole number of 0 or more");
+        assert!(
+            message_of("a: &b 1").starts_with("anchors and aliases (`&name`, `*name`) are not read here")
+        );
+        assert!(Parts::split("---\nb: x\na: &b x: y\n---\n").unwrap().loose_settings::<Value>().is_err());
     }
 
     #[test]

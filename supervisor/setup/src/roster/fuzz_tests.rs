@@ -2,22 +2,22 @@
 
 use std::path::Path;
 
-use super::{Persona, adopt};
+use super::{ProfileDefinition, adopt};
 
 #[test]
 fn a_file_that_is_adopted_is_a_profile_that_can_be_read() {
     fuzz::Target::new("profile", fuzz::Shape::Text).memory(8 << 20, 64).check(|input| {
         let Ok(text) = str::from_utf8(input) else { return "no text".to_owned() };
-        let read = match Persona::parse("ann", text, Path::new("ann.md")) {
+        let read = match ProfileDefinition::parse("ann", text, Path::new("ann.md")) {
             Ok(_) => "a profile".to_owned(),
             Err(defect) => {
-                let said = defect.to_string();
-                assert!(!said.contains('\n'), "{said}");
+                let message = defect.to_string();
+                assert!(!message.contains('\n'), "{message}");
                 assert!(
                     defect.line.is_none_or(|line| (1..=text.lines().count() + 1).contains(&line)),
-                    "{said}"
+                    "{message}"
                 );
-                said
+                message
             }
         };
         match adopt(text) {

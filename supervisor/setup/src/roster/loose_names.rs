@@ -5,7 +5,7 @@ use kernel::{Pool, Profile, ProposalKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Found, Roster};
+use super::{Lookup, Roster};
 use crate::config::Config;
 use crate::config::triage::TriageConfig;
 
@@ -20,10 +20,10 @@ pub struct LooseName {
 
 impl LooseName {
     /// Returns a warning if `[pools]` lacks a pool that `who` uses.
-    pub fn of_pool(pool: &Pool, who: &str, config: &Config) -> Option<Self> {
+    pub fn of_pool(pool: &Pool, subject: &str, config: &Config) -> Option<Self> {
         (!config.pools.contains_key(pool)).then(|| LooseName {
             text: format!(
-                "{who} takes places of the pool {pool}, which the configuration does not have: nothing starts"
+                "{subject} takes places of the pool {pool}, which the configuration does not have: nothing starts"
             ),
             hint: format!("write {pool} = 1 into [pools] of supervisor.toml, and reload"),
         })
@@ -40,22 +40,27 @@ impl Roster {
     /// Returns the dangling names in the configuration and in the files of profiles and lanes.
     pub fn loose_names(&self, config: &Config) -> Vec<LooseName> {
         let of_profiles = self.profiles().flat_map(|(name, found)| {
-            let Found::Usable(persona) = found else { return Vec::new() };
-            let who = format!("the profile {name}");
-            persona.settings.pools.iter().filter_map(|pool| LooseName::of_pool(pool, &who, config)).collect()
+            let Lookup::Usable(definition) = found else { return Vec::new() };
+            let subject = format!("the profile {name}");
+            definition
+                .settings
+                .pools
+                .iter()
+                .filter_map(|pool| LooseName::of_pool(pool, &subject, config))
+                .collect()
         });
         let of_lanes = self.lanes.names().flat_map(|name| {
-            let found = name.parse().map(|name: Profile| self.lanes.find(&name));
-            let Ok(Found::Usable(lane)) = found else { return Vec::new() };
-            let who = format!("the lane {name}");
-            lane.pools.iter().filter_map(|pool| LooseName::of_pool(pool, &who, config)).collect()
+            let lookup = name.parse().map(|name: Profile| self.lanes.find(&name));
+            let Ok(Lookup::Usable(lane)) = lookup else { return Vec::new() };
+            let subject = format!("the lane {name}");
+            lane.pools.iter().filter_map(|pool| LooseName::of_pool(pool, &subject, config)).collect()
         });
         let limits = &config.limits;
         let of_caps = limits.profiles.keys().filter(|name| !self.knows(name)).map(|name| LooseName {
             text: format!("limits.profiles caps {name}, and no profile or lane has that name"),
             hint: meant(name.as_str(), self.nearest(name.as_str()), "supervisor assignees"),
         });
-        let is_no_lane = |name: &&Profile| matches!(self.lanes.find(name), Found::Absent);
+        let is_no_lane = |name: &&Profile| matches!(self.lanes.find(name), Lookup::Absent);
         let of_lane_caps = limits.lanes.keys().filter(is_no_lane).map(|name| LooseName {
             text: format!("limits.lanes caps {name}, and no lane has that name"),
             hint: meant(name.as_str(), None, "supervisor lane list"),

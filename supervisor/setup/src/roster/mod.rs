@@ -16,11 +16,11 @@ mod fuzz_tests;
 mod home;
 mod loose_names;
 mod policy_registry;
+mod pool_claim;
 mod profile;
 mod profile_registry;
 mod run_limits;
 mod settings;
-mod share;
 mod skills;
 #[cfg(test)]
 mod tests;
@@ -40,16 +40,16 @@ use self::files_read::FilesRead;
 pub use self::home::Home;
 pub use self::loose_names::LooseName;
 pub(crate) use self::policy_registry::PolicyRegistry;
-pub use self::profile::{Persona, ProfileText};
+pub use self::pool_claim::PoolClaim;
+pub use self::profile::{ProfileDefinition, ProfileText};
 use self::profile_registry::ProfileRegistry;
 pub use self::profile_registry::shipped;
 pub use self::run_limits::RunLimits;
 pub use self::settings::{Limits, Settings};
-pub use self::share::Share;
 pub(crate) use self::skills::SkillRegistry;
 pub use self::unread::{changed, unread, unread_lane, unread_profile};
 use crate::config::Config;
-use crate::config::definitions::{Defect, Found};
+use crate::config::definitions::{Defect, Lookup};
 use crate::lanes::{Lane, Lanes, Skill, ToolServers, program};
 use base::paths::Root;
 
@@ -100,7 +100,7 @@ impl Resolved<'_> {
 }
 
 impl Resolved<'_> {
-    /// Returns the program of its workers if it is certainly missing. Blocking: reads files.
+    /// Returns the name of the lane's program if the program is certainly missing. Blocking: reads files.
     fn missing_program(&self, home: Option<&Path>) -> Option<String> {
         let program = self.lane.program();
         // The name may contain a placeholder, or the program may lie in the home of a worker's user.
@@ -109,8 +109,8 @@ impl Resolved<'_> {
         (is_known && program::find(&program, &dirs()).is_none()).then_some(program)
     }
 
-    /// Returns the reason why nothing runs if the program is certainly missing. `home` is searched as well. Blocking:
-    /// reads files.
+    /// Returns the reason why no worker can be started if the lane's program is certainly missing. The lane's
+    /// directories beneath `home`, the home of the workers' user, are searched as well. Blocking: reads files.
     pub fn without_program(&self, home: Option<&Path>) -> Option<String> {
         let lane = &self.lane_name;
         let missing = self.missing_program(home)?;
@@ -136,7 +136,7 @@ pub fn did_you_mean(wanted: &Profile, names: &[&str]) -> String {
 impl Roster {
     /// Loads the built-in definitions and the configuration.
     pub fn load(root: &Root) -> Self {
-        // Taken first: a file that is written meanwhile then counts as changed.
+        // The texts are read before the definitions are loaded, so that a file written in between counts as changed.
         let read = FilesRead::now(root);
         Roster {
             profiles: ProfileRegistry::load(root),
@@ -180,38 +180,39 @@ impl Roster {
         Roster { policies: self.policies.on(host), ..self }
     }
 
-    /// Resolves an assignee, in a task that names a policy or none.
+    /// Resolves an assignee. `policy` is the policy that the task names, if any.
     ///
     /// # Errors
-    /// Reason why no worker can be started for it at present. The daemon, its displays and commands without a daemon
-    /// share this rule.
+    /// Fails with the reason why no worker can be started for the assignee at present. The daemon, its displays and
+    /// commands without a daemon share this rule.
     pub fn resolve(
         &self,
         assignee: &Profile,
         policy: Option<&str>,
         config: &Config,
     ) -> Result<Resolved<'_>, CannotRun> {
-        // Checked from the profile over the lane to the policy, so that the first reason is the nearest to the name.
-        let persona = match self.profile(assignee.as_str()) {
-            Found::Usable(persona) => Some(persona),
-            Found::Disabled(defect) => {
+        // The profile is checked first, then the lane, then the policy, so that the reported reason is the closest to
+        // the name that the operator wrote.
+        let definition = match self.profile(assignee.as_str()) {
+            Lookup::Usable(definition) => Some(definition),
+            Lookup::Disabled(defect) => {
                 let (profile, defect) = (assignee.clone(), Box::new(defect.clone()));
                 return Err(CannotRun::ProfileDisabled { profile, defect });
             }
-            Found::Absent => None,
+            Lookup::Absent => None,
         };
         let lane_name = self.lane_name(assignee, config);
-        let lane = match (self.lanes.find(&lane_name), persona) {
-            (Found::Usable(lane), _) => lane,
-            (Found::Disabled(defect), _) => {
+        let lane = match (self.lanes.find(&lane_name), definition) {
+            (Lookup::Usable(lane), _) => lane,
+            (Lookup::Disabled(defect), _) => {
                 return Err(CannotRun::LaneDisabled { lane: lane_name, defect: Box::new(defect.clone()) });
             }
-            (Found::Absent, Some(persona)) => {
+            (Lookup::Absent, Some(definition)) => {
                 let why = format!("there is no lane `{lane_name}`");
-                return Err(CannotRun::unfit(assignee, persona, why));
+                return Err(CannotRun::unfit(assignee, definition, why));
             }
             // Neither a profile nor a lane has the name.
-            (Found::Absent, None) => {
+            (Lookup::Absent, None) => {
                 return Err(CannotRun::Unknown { assignee: assignee.clone(), known: self.names() });
             }
         };
@@ -221,13 +222,13 @@ impl Roster {
         if let Some(why) = lane.lacks() {
             return Err(CannotRun::LaneIncomplete { lane: lane_name, why });
         }
-        if let Some(persona) = persona
-            && let Some(why) = unfit(persona, lane)
+        if let Some(definition) = definition
+            && let Some(why) = unfit(definition, lane)
         {
-            return Err(CannotRun::unfit(assignee, persona, format!("its lane `{lane_name}` {why}")));
+            return Err(CannotRun::unfit(assignee, definition, format!("its lane `{lane_name}` {why}")));
         }
         let mut skills = Vec::new();
-        for name in persona.iter().flat_map(|persona| &persona.settings.skills) {
+        for name in definition.iter().flat_map(|definition| &definition.settings.skills) {
             let missing = |why| CannotRun::SkillMissing { profile: assignee.clone(), why };
             skills.push(self.skills.find(name).map_err(missing)?);
         }
@@ -237,86 +238,90 @@ impl Roster {
             profile: assignee.clone(),
             lane,
             lane_name,
-            home: persona.map(|persona| persona.settings.home).unwrap_or_default(),
-            model: persona.and_then(|persona| persona.settings.model.as_deref()).or(lane.model.as_deref()),
-            role: persona.map(|persona| persona.settings.role).unwrap_or_default(),
-            role_prompt: persona.and_then(|persona| persona.prompt.as_deref()),
-            servers: persona.map(|persona| Cow::Borrowed(&persona.settings.mcp_servers)).unwrap_or_default(),
-            hosts: persona.map(|persona| Cow::Borrowed(&persona.settings.hosts)).unwrap_or_default(),
+            home: definition.map(|definition| definition.settings.home).unwrap_or_default(),
+            model: definition
+                .and_then(|definition| definition.settings.model.as_deref())
+                .or(lane.model.as_deref()),
+            role: definition.map(|definition| definition.settings.role).unwrap_or_default(),
+            role_prompt: definition.and_then(|definition| definition.prompt.as_deref()),
+            servers: definition
+                .map(|definition| Cow::Borrowed(&definition.settings.mcp_servers))
+                .unwrap_or_default(),
+            hosts: definition.map(|definition| Cow::Borrowed(&definition.settings.hosts)).unwrap_or_default(),
             skills,
             policy_name,
             policy,
-            account: persona
-                .and_then(|persona| persona.settings.account.as_deref())
+            account: definition
+                .and_then(|definition| definition.settings.account.as_deref())
                 .or(lane.account.as_deref()),
-            limits: RunLimits::of(config).with(lane, persona),
+            limits: RunLimits::from_config(config).with(lane, definition),
         })
     }
 
     /// Returns the profile of a name. A lane takes precedence over a shipped profile, because the operator chooses
     /// the names of lanes.
-    fn profile(&self, name: &str) -> Found<'_, Persona> {
+    fn profile(&self, name: &str) -> Lookup<'_, ProfileDefinition> {
         match self.profiles.find(name) {
-            Found::Usable(persona) if persona.is_shipped && self.lanes.has(name) => Found::Absent,
+            Lookup::Usable(definition) if definition.is_shipped && self.lanes.has(name) => Lookup::Absent,
             found => found,
         }
     }
 
     /// Returns the profile of an assignee if it is usable.
-    fn persona(&self, assignee: &Profile) -> Option<&Persona> {
+    fn definition(&self, assignee: &Profile) -> Option<&ProfileDefinition> {
         match self.profile(assignee.as_str()) {
-            Found::Usable(persona) => Some(persona),
-            Found::Disabled(_) | Found::Absent => None,
+            Lookup::Usable(definition) => Some(definition),
+            Lookup::Disabled(_) | Lookup::Absent => None,
         }
     }
 
-    /// Returns the name of an assignee's lane, even if it cannot run: the profile's lane, else the configured
-    /// default. An assignee without a profile is itself the name of a lane.
+    /// Returns the name of an assignee's lane, even if the assignee cannot run: the profile's lane, else the
+    /// configured default. An assignee without a usable profile is itself the name of a lane.
     pub fn lane_name(&self, assignee: &Profile, config: &Config) -> Profile {
-        match self.persona(assignee) {
-            Some(persona) => persona.settings.lane.as_ref().unwrap_or(&config.worker.lane).clone(),
+        match self.definition(assignee) {
+            Some(definition) => definition.settings.lane.as_ref().unwrap_or(&config.worker.lane).clone(),
             None => assignee.clone(),
         }
     }
 
-    /// Returns the name of a run's policy, even if it cannot run: the task's, else the profile's, else the lane's,
-    /// else the configured default.
+    /// Returns the name of a run's policy, even if the assignee cannot run: the task's (`asked`), else the profile's,
+    /// else the lane's, else the configured default.
     pub fn policy_name(&self, assignee: &Profile, asked: Option<&str>, config: &Config) -> String {
-        let of_profile = || self.persona(assignee)?.settings.policy.as_deref();
+        let of_profile = || self.definition(assignee)?.settings.policy.as_deref();
         let of_lane = || match self.lanes.find(&self.lane_name(assignee, config)) {
-            Found::Usable(lane) => lane.policy.clone(),
-            Found::Disabled(_) | Found::Absent => None,
+            Lookup::Usable(lane) => lane.policy.clone(),
+            Lookup::Disabled(_) | Lookup::Absent => None,
         };
         let asked = asked.or_else(of_profile).map(str::to_owned);
         asked.or_else(of_lane).unwrap_or_else(|| config.worker.policy.clone())
     }
 
-    /// True if the file of an assignee's profile or lane has a defect and no good version is known. Its policy is then not
-    /// known either.
+    /// Returns true if the file of an assignee's profile or lane has a defect and no good version of it is known. The
+    /// policy of the assignee is then not known either.
     pub fn is_defective(&self, assignee: &Profile, config: &Config) -> bool {
         let lane = self.lane_name(assignee, config);
-        matches!(self.profile(assignee.as_str()), Found::Disabled(_))
-            || matches!(self.lanes.find(&lane), Found::Disabled(_))
+        matches!(self.profile(assignee.as_str()), Lookup::Disabled(_))
+            || matches!(self.lanes.find(&lane), Lookup::Disabled(_))
     }
 
     /// Returns the role of an assignee's workers.
     pub fn role(&self, assignee: &Profile) -> WorkerRole {
-        self.persona(assignee).map(|persona| persona.settings.role).unwrap_or_default()
+        self.definition(assignee).map(|definition| definition.settings.role).unwrap_or_default()
     }
 
-    /// Returns the resource claims of each run of an assignee, even if it cannot run.
-    pub fn share(&self, assignee: &Profile, config: &Config) -> Share {
+    /// Returns the pool claim of each run of an assignee, even if the assignee cannot run.
+    pub fn pool_claim(&self, assignee: &Profile, config: &Config) -> PoolClaim {
         let name = self.lane_name(assignee, config);
-        let persona = self.persona(assignee);
+        let definition = self.definition(assignee);
         let lane = match self.lanes.find(&name) {
-            Found::Usable(lane) => Some(lane),
-            Found::Disabled(_) | Found::Absent => None,
+            Lookup::Usable(lane) => Some(lane),
+            Lookup::Disabled(_) | Lookup::Absent => None,
         };
-        let of_profile = persona.iter().flat_map(|persona| &persona.settings.pools);
+        let of_profile = definition.iter().flat_map(|definition| &definition.settings.pools);
         let of_lane = lane.iter().flat_map(|lane| &lane.pools);
-        Share {
+        PoolClaim {
             pools: of_profile.chain(of_lane).cloned().collect(),
-            most_of_profile: persona.and_then(Persona::max_running),
+            most_of_profile: definition.and_then(ProfileDefinition::max_running),
             most_of_lane: lane.and_then(|lane| lane.max_running),
             lane: Some(name),
             of_task: BTreeSet::new(),
@@ -328,9 +333,9 @@ impl Roster {
     }
 
     /// Returns the profiles by name, including unusable ones.
-    pub fn profiles(&self) -> impl Iterator<Item = (&str, Found<'_, Persona>)> {
+    pub fn profiles(&self) -> impl Iterator<Item = (&str, Lookup<'_, ProfileDefinition>)> {
         let profiles = self.profiles.names().map(|name| (name, self.profile(name)));
-        profiles.filter(|(_, found)| !matches!(found, Found::Absent))
+        profiles.filter(|(_, found)| !matches!(found, Lookup::Absent))
     }
 
     pub fn lanes(&self) -> &Lanes {
@@ -348,20 +353,22 @@ impl Roster {
         names.into_iter().map(str::to_owned).collect()
     }
 
-    /// True if the assignee is known, even if it cannot run.
+    /// Returns true if a profile or a lane has the assignee's name, even if the assignee cannot run.
     pub fn knows(&self, assignee: &Profile) -> bool {
-        let is_profile = !matches!(self.profile(assignee.as_str()), Found::Absent);
-        is_profile || !matches!(self.lanes.find(assignee), Found::Absent)
+        let is_profile = !matches!(self.profile(assignee.as_str()), Lookup::Absent);
+        is_profile || !matches!(self.lanes.find(assignee), Lookup::Absent)
     }
 
-    /// Returns the account of each assignee that has one.
+    /// Returns the account of each assignee that has one: the profile's, else its lane's.
     pub fn accounts(&self, config: &Config) -> kernel::Accounts {
         let of_lanes = self.lanes.accounts();
         let mut accounts = of_lanes.clone();
         for (name, found) in self.profiles() {
-            let (Found::Usable(persona), Ok(profile)) = (found, name.parse::<Profile>()) else { continue };
+            let (Lookup::Usable(definition), Ok(profile)) = (found, name.parse::<Profile>()) else {
+                continue;
+            };
             let of_lane = of_lanes.get(&self.lane_name(&profile, config)).cloned();
-            match persona.settings.account.clone().or(of_lane) {
+            match definition.settings.account.clone().or(of_lane) {
                 Some(account) => drop(accounts.insert(profile, account)),
                 None => drop(accounts.remove(&profile)),
             }
@@ -380,22 +387,22 @@ impl Roster {
     }
 }
 
-/// Returns the feature that a lane lacks for a profile.
-fn unfit(persona: &Persona, lane: &Lane) -> Option<&'static str> {
-    if persona.settings.model.is_some() && !lane.takes_model() {
+/// Returns the second half of a sentence that names the feature that the lane lacks for the profile, if any.
+fn unfit(definition: &ProfileDefinition, lane: &Lane) -> Option<&'static str> {
+    if definition.settings.model.is_some() && !lane.takes_model() {
         return Some("uses no {model}, so the profile's `model` changes nothing");
     }
-    if persona.settings.role == WorkerRole::Orchestrator && !lane.hosts_orchestrators() {
+    if definition.settings.role == WorkerRole::Orchestrator && !lane.hosts_orchestrators() {
         return Some(
             "is not for orchestrators: it has no `orchestrator`, the arguments that disable its program's own tools",
         );
     }
-    if !persona.settings.mcp_servers.is_empty() && !lane.takes_servers() {
+    if !definition.settings.mcp_servers.is_empty() && !lane.takes_servers() {
         return Some(
             "passes no servers to its program (it has no `tools`), so the profile's `mcp_servers` have no effect",
         );
     }
-    if persona.prompt.is_some() && !lane.takes_prompt() {
+    if definition.prompt.is_some() && !lane.takes_prompt() {
         return Some("runs the body of a task and has no prompt, so nobody reads the profile's text");
     }
     None

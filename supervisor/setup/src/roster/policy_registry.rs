@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use policies::{Boundary, Policy, Source, Support};
 
 use super::CannotRun;
-use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
+use crate::config::definitions::{self, Defect, Definitions, Lookup, Subject};
 use base::failure::with_causes;
 use base::paths::Root;
 
@@ -85,29 +85,29 @@ impl PolicyRegistry {
     pub fn find(&self, name: &str) -> Result<&Policy, CannotRun> {
         let policy = name.to_owned();
         match self.defined.find(name) {
-            Found::Usable(policy) => Ok(policy),
-            Found::Disabled(defect) => {
+            Lookup::Usable(policy) => Ok(policy),
+            Lookup::Disabled(defect) => {
                 Err(CannotRun::PolicyDisabled { policy, defect: Box::new(defect.clone()) })
             }
-            Found::Absent => {
+            Lookup::Absent => {
                 let known = self.defined.names().map(str::to_owned).collect();
                 Err(CannotRun::PolicyUnknown { policy, known })
             }
         }
     }
 
-    /// True if the policy of a name is usable and confines its runs.
+    /// Returns true if the policy of a name is usable and confines its runs.
     pub fn confines(&self, name: &str) -> bool {
         self.find(name).is_ok_and(Policy::is_confined)
     }
 
     /// Returns the policy of a name for the program of `who`; refuses a policy with a proxy, which such a program
     /// lacks.
-    pub fn without_proxy(&self, name: &str, who: &str) -> Result<&Policy, String> {
+    pub fn without_proxy(&self, name: &str, subject: &str) -> Result<&Policy, String> {
         let policy = self.find(name).map_err(|why| why.to_string())?;
         if policy.has_proxy() {
             return Err(format!(
-                "the policy {name} needs a proxy, and {who} has none; name a policy with mode \"none\" or \"host\""
+                "the policy {name} needs a proxy, and {subject} has none; name a policy with mode \"none\" or \"host\""
             ));
         }
         Ok(policy)

@@ -1,5 +1,5 @@
-//! Parses and checks the file of a profile: Markdown with YAML front matter, followed by the text that workers read
-//! first.
+//! Parses and checks the file of a profile: YAML front matter with the settings, then the role text that its workers read
+//! before their task, in Markdown.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,28 +15,29 @@ use crate::config::definitions::{Defect, Subject};
 use crate::lanes::{ToolServers, servers_defect};
 use base::time::duration::WrittenDuration;
 
-/// Limit on the role text, in bytes: together with the context of a task it still fits a command argument.
+/// Limit on the role text, in bytes. Role text and context of a task together fit one argument of a command (128 KiB,
+/// `MAX_ARG_STRLEN` in execve(2)).
 const LONGEST_PROMPT: usize = 48 << 10;
 /// Limit on the skills of a profile.
 const MOST_SKILLS: usize = 16;
 /// Limit on the hosts of a profile.
 const MOST_HOSTS: usize = 64;
-/// Limit on each other text, in bytes.
+/// Limit on every other text of a profile, in bytes.
 pub(super) const LONGEST_TEXT: usize = 1024;
 
-/// A checked profile: the settings of its workers beside the lane, and their role text.
+/// Checked profile: settings of its workers in addition to the lane's, and their role text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Persona {
+pub struct ProfileDefinition {
     /// File of the profile.
     pub origin: PathBuf,
-    /// True for a profile that is shipped with the program. The configuration takes precedence over it.
+    /// True for a profile that is shipped with the program. A profile of the configuration replaces it.
     pub is_shipped: bool,
     pub settings: Settings,
-    /// Text that its workers read before their task.
+    /// Role text, which its workers read before their task; none if the file has no text.
     pub prompt: Option<String>,
 }
 
-/// Settings of a profile as its file has them, for people and programs.
+/// Description of a profile for people and programs: the settings of its file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfileText {
     /// File of the profile.
@@ -63,8 +64,11 @@ pub struct ProfileText {
     pub prompt: Option<String>,
 }
 
-impl Persona {
+impl ProfileDefinition {
     /// Parses the profile `name`; `origin` is its file.
+    ///
+    /// # Errors
+    /// A setting is unknown or unusable; the defect has its line and key.
     pub fn parse(name: &str, text: &str, origin: &Path) -> Result<Self, Defect> {
         read(name, text, origin).map_err(|fault| {
             Defect::new(Subject::Profile(name.to_owned()), origin, fault.message).at(fault.line, fault.key)
@@ -76,13 +80,13 @@ impl Persona {
         self.settings.limits.max_runtime.map(WrittenDuration::duration)
     }
 
-    /// Returns the longest time without progress, in place of the lane's.
+    /// Returns the longest time without progress, which replaces the lane's; none if the profile sets none.
     pub fn idle_limit(&self) -> Option<Duration> {
         self.settings.limits.idle_limit.map(WrittenDuration::duration)
     }
 
-    /// Returns the limit on its concurrent workers, unless the configuration sets one. A kept home serves one run at
-    /// a time.
+    /// Returns the limit on its concurrent workers; none if the profile sets none. A kept home serves one run at a time,
+    /// so the limit of its profile is 1.
     pub fn max_running(&self) -> Option<usize> {
         self.settings.limits.max_running.or((self.settings.home == Home::Kept).then_some(1))
     }
@@ -110,11 +114,11 @@ impl Persona {
     }
 }
 
-fn read(name: &str, text: &str, origin: &Path) -> Result<Persona, Fault> {
-    let parts = Parts::of(text)?;
+fn read(name: &str, text: &str, origin: &Path) -> Result<ProfileDefinition, Fault> {
+    let parts = Parts::split(text)?;
     let settings: Settings = parts.settings()?;
-    if let Some(said) = settings.name.as_ref().filter(|said| *said != name) {
-        let message = format!("it is `{said}`, but the file's name is the profile's name, `{name}`");
+    if let Some(declared_name) = settings.name.as_ref().filter(|declared_name| *declared_name != name) {
+        let message = format!("it is `{declared_name}`, but the file's name is the profile's name, `{name}`");
         return Err(parts.fault("name", message));
     }
     let texts = [
@@ -160,15 +164,15 @@ fn read(name: &str, text: &str, origin: &Path) -> Result<Persona, Fault> {
         return Err(Fault { line: 1, key: None, message });
     }
     let prompt = (!prompt.is_empty()).then(|| prompt.to_owned());
-    Ok(Persona { origin: origin.to_owned(), is_shipped: false, settings, prompt })
+    Ok(ProfileDefinition { origin: origin.to_owned(), is_shipped: false, settings, prompt })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Persona, Defect> {
-        Persona::parse("ann", text, Path::new("/etc/ann.md"))
+    fn parse(text: &str) -> Result<ProfileDefinition, Defect> {
+        ProfileDefinition::parse("ann", text, Path::new("/etc/ann.md"))
     }
 
     #[test]

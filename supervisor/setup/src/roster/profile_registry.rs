@@ -4,8 +4,8 @@ use std::path::Path;
 
 use kernel::Profile;
 
-use super::Persona;
-use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
+use super::ProfileDefinition;
+use crate::config::definitions::{self, Defect, Definitions, Lookup, Subject};
 use base::paths::Root;
 
 const SHIPPED: [(&str, &str); 12] = [
@@ -31,7 +31,7 @@ pub fn shipped(name: &str) -> Option<&'static str> {
 /// All profiles by name.
 #[derive(Clone, Debug)]
 pub(crate) struct ProfileRegistry {
-    defined: Definitions<Persona>,
+    defined: Definitions<ProfileDefinition>,
 }
 
 impl ProfileRegistry {
@@ -39,14 +39,14 @@ impl ProfileRegistry {
     pub(super) fn load(root: &Root) -> Self {
         let mut defined = Definitions::builtin(SHIPPED.iter().map(|(name, text)| {
             let origin = format!("the shipped profile {name}");
-            let read = Persona::parse(name, text, Path::new(&origin));
-            ((*name).to_owned(), read.map(|persona| Persona { is_shipped: true, ..persona }))
+            let read = ProfileDefinition::parse(name, text, Path::new(&origin));
+            ((*name).to_owned(), read.map(|definition| ProfileDefinition { is_shipped: true, ..definition }))
         }));
         let listed =
             definitions::read_all(&root.profiles_dir(), "md", Subject::Profile, |name, path, text| {
                 defined.define(
                     name,
-                    named(name, path).and(text).and_then(|text| Persona::parse(name, &text, path)),
+                    named(name, path).and(text).and_then(|text| ProfileDefinition::parse(name, &text, path)),
                 );
             });
         if let Err(defect) = listed {
@@ -60,7 +60,7 @@ impl ProfileRegistry {
         self.defined.keep(&before.defined);
     }
 
-    pub(super) fn find(&self, name: &str) -> Found<'_, Persona> {
+    pub(super) fn find(&self, name: &str) -> Lookup<'_, ProfileDefinition> {
         self.defined.find(name)
     }
 

@@ -1,17 +1,18 @@
 //! Limits on a run: its runtime, its time without progress, and the number of consecutive failures that block its
 //! task.
 //!
-//! The more specific setting wins: the task, its profile, its lane, the configuration. A check's own limit precedes
-//! all of these. No run exceeds the limit of its tenant. Claims and `show` call the same function.
+//! The more specific setting takes precedence: the task's, then its profile's, its lane's and the configuration's. For
+//! a check, the limit of checks precedes all of these. No run exceeds the limit of its tenant. Claims and `show` call
+//! the same function.
 //!
-//! The limit of a tenant is a bound and not a default, because the workers of a tenant create its tasks. A run keeps
-//! its limit and the source of it, so a reload changes no live run.
+//! The limit of a tenant is a bound and not a default, because the workers of a tenant create its tasks. The limit of a
+//! run is stored with its source when the run starts, so a reload does not change live runs.
 
 use std::time::Duration;
 
 use kernel::{LimitSource, Task, TimeLimit};
 
-use super::Persona;
+use super::ProfileDefinition;
 use crate::config::Config;
 use crate::lanes::Lane;
 use base::time::duration::WrittenDuration;
@@ -28,7 +29,7 @@ pub struct RunLimits {
 }
 
 impl RunLimits {
-    pub(super) fn of(config: &Config) -> Self {
+    pub(super) fn from_config(config: &Config) -> Self {
         let limit = config.worker.max_runtime.duration();
         RunLimits {
             max_runtime: TimeLimit { limit, from: LimitSource::Configuration },
@@ -37,14 +38,18 @@ impl RunLimits {
         }
     }
 
-    /// Applies the limits of a lane, and over them the limits of a profile.
-    pub(super) fn with(self, lane: &Lane, persona: Option<&Persona>) -> Self {
+    /// Returns these limits with the limits of a lane, and with precedence over these the limits of a profile.
+    pub(super) fn with(self, lane: &Lane, definition: Option<&ProfileDefinition>) -> Self {
         let of_lane = lane.max_runtime.map(|limit| (limit, LimitSource::Lane));
-        let of_profile = persona.and_then(Persona::max_runtime).map(|limit| (limit, LimitSource::Profile));
+        let of_profile =
+            definition.and_then(ProfileDefinition::max_runtime).map(|limit| (limit, LimitSource::Profile));
         let max_runtime = of_profile.or(of_lane).map(|(limit, from)| TimeLimit { limit, from });
         RunLimits {
             max_runtime: max_runtime.unwrap_or(self.max_runtime),
-            idle_limit: persona.and_then(Persona::idle_limit).or(lane.idle_limit).or(self.idle_limit),
+            idle_limit: definition
+                .and_then(ProfileDefinition::idle_limit)
+                .or(lane.idle_limit)
+                .or(self.idle_limit),
             ..self
         }
     }
@@ -59,10 +64,12 @@ impl RunLimits {
     }
 
     fn among(&self, check: Option<Duration>, task: Option<Duration>, tenant: Option<Duration>) -> TimeLimit {
-        let said = |limit: Option<Duration>, from| limit.map(|limit| TimeLimit { limit, from });
-        let own = said(check, LimitSource::Check).or(said(task, LimitSource::Task));
-        let own = own.unwrap_or(self.max_runtime);
-        said(tenant, LimitSource::Tenant).filter(|most| most.limit < own.limit).unwrap_or(own)
+        let limit_from = |limit: Option<Duration>, from| limit.map(|limit| TimeLimit { limit, from });
+        let stated = limit_from(check, LimitSource::Check).or(limit_from(task, LimitSource::Task));
+        let effective = stated.unwrap_or(self.max_runtime);
+        limit_from(tenant, LimitSource::Tenant)
+            .filter(|most| most.limit < effective.limit)
+            .unwrap_or(effective)
     }
 }
 
@@ -73,7 +80,7 @@ mod tests {
     #[test]
     fn the_more_specific_limit_holds_and_a_tenant_bounds_all_of_them() {
         let config: Config = toml::from_str("[worker]\nmax_runtime = \"4h\"").unwrap();
-        let limits = RunLimits::of(&config);
+        let limits = RunLimits::from_config(&config);
         let hours = |hours: u64| Some(Duration::from_hours(hours));
         for (check, task, tenant, limit, from) in [
             (None, None, None, 4, LimitSource::Configuration),
@@ -85,9 +92,9 @@ mod tests {
             (None, None, hours(1), 1, LimitSource::Tenant),
             (None, None, hours(5), 4, LimitSource::Configuration),
         ] {
-            let told = limits.among(check, task, tenant);
+            let shortest = limits.among(check, task, tenant);
             assert_eq!(
-                (told.limit.as_secs() / 3600, told.from),
+                (shortest.limit.as_secs() / 3600, shortest.from),
                 (limit, from),
                 "{check:?} {task:?} {tenant:?}"
             );

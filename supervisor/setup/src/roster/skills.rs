@@ -6,7 +6,7 @@ use kernel::Profile;
 use serde::Deserialize;
 
 use super::front_matter::{Fault, Parts};
-use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
+use crate::config::definitions::{self, Defect, Definitions, Lookup, Subject};
 use crate::lanes::Skill;
 use base::paths::Root;
 
@@ -59,9 +59,9 @@ impl SkillRegistry {
     /// Returns the skill of a name, or the reason why it is unusable.
     pub fn find(&self, name: &str) -> Result<&Skill, String> {
         match self.defined.find(name) {
-            Found::Usable(skill) => Ok(skill),
-            Found::Disabled(defect) => Err(format!("the skill `{name}` is disabled: {defect}")),
-            Found::Absent => {
+            Lookup::Usable(skill) => Ok(skill),
+            Lookup::Disabled(defect) => Err(format!("the skill `{name}` is disabled: {defect}")),
+            Lookup::Absent => {
                 if let Err(e) = name.parse::<Profile>() {
                     return Err(format!("`{name}` is not a name of a skill: {e}"));
                 }
@@ -86,14 +86,15 @@ fn parse(name: &str, text: &str, origin: &Path) -> Result<Skill, Defect> {
 }
 
 fn read(name: &str, text: &str) -> Result<Skill, Fault> {
-    let parts = Parts::of(text)?;
+    let parts = Parts::split(text)?;
     let file: SkillFile = parts.settings()?;
     // The name becomes a directory in the home of a worker.
     if let Err(e) = name.parse::<Profile>() {
         return Err(parts.fault("name", format!("`{name}` is not a name of a skill: {e}")));
     }
-    if let Some(said) = file.name.filter(|said| said != name) {
-        let message = format!("it is `{said}`, but the directory's name is the skill's name, `{name}`");
+    if let Some(declared_name) = file.name.filter(|declared_name| declared_name != name) {
+        let message =
+            format!("it is `{declared_name}`, but the directory's name is the skill's name, `{name}`");
         return Err(parts.fault("name", message));
     }
     if file.description.trim().is_empty() {

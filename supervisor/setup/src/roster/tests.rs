@@ -159,14 +159,14 @@ fn an_assignee_resolves_to_its_lane_policy_account_and_limits() {
     let resolved = roster.resolve(&mine, None, &config).unwrap();
     assert_eq!((resolved.profile.clone(), resolved.policy_name.as_str()), (mine.clone(), "strict"));
     assert_eq!(resolved.account, Some("main"));
-    let told = |found: &Resolved<'_>| {
+    let described = |found: &Resolved<'_>| {
         (found.limits.max_runtime.limit.as_secs() / 3600, found.limits.max_runtime.from)
     };
-    assert_eq!(told(&resolved), (4, LimitSource::Configuration));
+    assert_eq!(described(&resolved), (4, LimitSource::Configuration));
     bench.write("lanes.d/slow.toml", "argv = [\"agent\"]\nmax_runtime = \"9h\"\n");
     let roster = Roster::load(&bench.root);
     let slow = roster.resolve(&"slow".parse().unwrap(), None, &config).unwrap();
-    assert_eq!(told(&slow), (9, LimitSource::Lane));
+    assert_eq!(described(&slow), (9, LimitSource::Lane));
     let asked = roster.resolve(&mine, Some("network"), &config).unwrap();
     assert_eq!(asked.policy_name, "network", "what a task asks for goes before what its lane says");
 }
@@ -188,24 +188,24 @@ fn a_profile_resolves_to_its_lane_and_what_it_says_goes_before_what_the_lane_say
     bench.write("profiles.d/free.md", "---\ndescription: on the configured lane\n---\n");
     let roster = Roster::load(&bench.root);
     let config: Config = toml::from_str("[worker]\nlane = \"agent\"").unwrap();
-    let told = |name: &str| {
+    let described = |name: &str| {
         let found = roster.resolve(&name.parse().unwrap(), None, &config).unwrap();
         let texts = (found.model, found.policy_name.clone(), found.account, found.role_prompt);
         (texts, found.limits.max_runtime.limit.as_secs() / 3600, found.limits.max_runtime.from)
     };
     let of_the_lane = ((Some("small"), "strict".to_owned(), Some("main"), None), 9, LimitSource::Lane);
-    assert_eq!(told("least"), of_the_lane);
-    assert_eq!(told("free"), of_the_lane, "a profile without a lane has the configured one");
+    assert_eq!(described("least"), of_the_lane);
+    assert_eq!(described("free"), of_the_lane, "a profile without a lane has the configured one");
     let hers = (Some("big"), "network".to_owned(), Some("hers"), Some("You are Ann."));
-    assert_eq!(told("ann"), (hers, 2, LimitSource::Profile));
+    assert_eq!(described("ann"), (hers, 2, LimitSource::Profile));
     let ann = "ann".parse().unwrap();
-    let share = roster.share(&ann, &config);
-    assert_eq!((share.most_of_profile, share.most_of_lane), (Some(3), Some(5)));
-    assert_eq!(share.lane, Some("agent".parse().unwrap()));
-    assert_eq!(share.pools.iter().map(Pool::as_str).collect::<Vec<_>>(), ["gpu", "licence"]);
-    let share = roster.share(&"free".parse().unwrap(), &config);
-    assert_eq!(share.pools.iter().map(Pool::as_str).collect::<Vec<_>>(), ["gpu"]);
-    assert_eq!(roster.share(&"nobody".parse().unwrap(), &config).pools, BTreeSet::new());
+    let claim = roster.pool_claim(&ann, &config);
+    assert_eq!((claim.most_of_profile, claim.most_of_lane), (Some(3), Some(5)));
+    assert_eq!(claim.lane, Some("agent".parse().unwrap()));
+    assert_eq!(claim.pools.iter().map(Pool::as_str).collect::<Vec<_>>(), ["gpu", "licence"]);
+    let claim = roster.pool_claim(&"free".parse().unwrap(), &config);
+    assert_eq!(claim.pools.iter().map(Pool::as_str).collect::<Vec<_>>(), ["gpu"]);
+    assert_eq!(roster.pool_claim(&"nobody".parse().unwrap(), &config).pools, BTreeSet::new());
     assert_eq!(roster.lane_name(&ann, &config).as_str(), "agent");
     let accounts = roster.accounts(&config);
     let account = |name: &str| accounts.get(&name.parse().unwrap()).map(String::as_str);

@@ -1,22 +1,23 @@
 //! `acp`: JSON-RPC lines of the Agent Client Protocol, as `gemini --experimental-acp` and `opencode acp` speak it.
 //!
-//! `initialize`, then `session/new` or `session/load`. Each message is a `session/prompt`, whose answer ends the turn.
-//! A prompt within a turn would cancel that turn, so a message waits for its end, and begins the next turn. The policy
-//! of the run confines the program, so permissions that it asks for are given; all other requests are refused.
+//! The conversation begins with `initialize`, and then `session/new` or `session/load`. Each message is a
+//! `session/prompt`, whose answer ends the turn. A prompt within a turn would cancel that turn, so a message waits for
+//! the end of the turn, and begins the next one. The policy of the run confines the program, so its requests for
+//! permissions are granted; all its other requests are refused.
 
 use std::collections::VecDeque;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Heard, Speech};
+use super::{LineEffects, Speech};
 use crate::lenient;
-use crate::rundir::Letter;
+use crate::rundir::AgentMessage;
 
 /// Number of the request that begins or continues a session, after `initialize`.
 const SESSION: u64 = 1;
 
-/// A message that waits, or whose turn is in progress.
+/// Message that waits for its turn; without a number, it is the prompt.
 #[derive(Debug)]
 struct Turn {
     number: Option<u32>,
@@ -26,21 +27,22 @@ struct Turn {
 /// State of the conversation.
 #[derive(Debug)]
 pub(super) struct Acp {
-    /// The session of the conversation.
+    /// Session to resume; none begins a new session.
     resumed: Option<String>,
     cwd: String,
     session: Option<String>,
-    /// Turns that wait. During a turn all messages come here, and none of them counts as input that waits for room: the bound is
-    /// the number of messages that the board takes for a run (`MESSAGES` in `kernel/src/model/limits.rs`).
+    /// Waiting messages. During a turn, all messages are kept here, and not among the input that waits for space in the
+    /// pipe. Their number is bounded by the number of messages that the board accepts for a run (`MESSAGES` in
+    /// `kernel/src/model/limits.rs`).
     waiting: VecDeque<Turn>,
-    /// The turn in progress, by the number of its request, and whether its message is not confirmed yet.
+    /// Turn in progress: the number of its request, and the number of its message until that is confirmed.
     turn: Option<(u64, Option<u32>)>,
     next: u64,
 }
 
-/// A line of the program: a request, a notification or an answer.
+/// Line of the program: a request, a notification or an answer.
 #[derive(Deserialize)]
-struct Line {
+struct AcpMessage {
     id: Option<Value>,
     method: Option<String>,
     #[serde(default)]
@@ -57,12 +59,13 @@ struct Failure {
 }
 
 impl Acp {
-    /// Makes a conversation in a directory.
+    /// Creates a conversation whose session works in the directory `cwd`.
     pub(super) fn new(resumed: Option<String>, cwd: String) -> Self {
         Acp { resumed, cwd, session: None, waiting: VecDeque::new(), turn: None, next: SESSION + 1 }
     }
 
-    /// Returns the next message, if no turn is in progress.
+    /// Begins the next turn, unless a turn is in progress or no message waits. Returns the number of its message and
+    /// the line to write.
     fn go_on(&mut self) -> Option<(Option<u32>, Vec<u8>)> {
         let session = self.session.as_ref().filter(|_| self.turn.is_none())?;
         let Turn { number, text } = self.waiting.pop_front()?;
@@ -85,31 +88,32 @@ impl Acp {
         line(&json!({ "id": SESSION, "method": method, "params": params }))
     }
 
-    fn answered(&mut self, request: u64, answer: &Line, heard: &mut Heard) {
+    fn answered(&mut self, request: u64, answer: &AcpMessage, effects: &mut LineEffects) {
         let failure = answer.error.as_ref().map(|failure| failure.message.clone());
         if request == 0 {
             match failure {
-                None => heard.say.push((None, self.begin_session())),
-                why => heard.failed = why,
+                None => effects.say.push((None, self.begin_session())),
+                why => effects.failed = why,
             }
         } else if request == SESSION {
             let named = answer.result["sessionId"].as_str().map(str::to_owned);
             match (named.or_else(|| self.resumed.clone()), failure) {
                 (Some(session), None) => {
                     self.session = Some(session);
-                    heard.say.extend(self.go_on());
+                    effects.say.extend(self.go_on());
                 }
-                (None, None) => heard.failed = Some("it began no session".to_owned()),
-                (_, why) => heard.failed = why,
+                (None, None) => effects.failed = Some("it began no session".to_owned()),
+                (_, why) => effects.failed = why,
             }
         } else if let Some((_, unconfirmed)) = self.turn.take_if(|(turn, _)| *turn == request) {
             match (failure, unconfirmed) {
-                (None, number) => heard.confirmed.extend(number),
-                (Some(_), Some(number)) => heard.refused.push(number),
-                // A failure of the turn. The output of the program has it.
+                (None, number) => effects.confirmed.extend(number),
+                (Some(_), Some(number)) => effects.refused.push(number),
+                // The turn failed after the program had read the message. The output of the program reports the
+                // failure.
                 (Some(_), None) => {}
             }
-            heard.say.extend(self.go_on());
+            effects.say.extend(self.go_on());
         }
     }
 }
@@ -143,28 +147,28 @@ impl Speech for Acp {
         line(&json!({ "id": 0, "method": "initialize", "params": params }))
     }
 
-    fn say(&mut self, letter: &Letter) -> Option<Vec<u8>> {
-        self.waiting.push_back(Turn { number: Some(letter.number), text: letter.text.clone() });
-        self.go_on().map(|(_, said)| said)
+    fn say(&mut self, agent_message: &AgentMessage) -> Option<Vec<u8>> {
+        self.waiting.push_back(Turn { number: Some(agent_message.number), text: agent_message.text.clone() });
+        self.go_on().map(|(_, message_bytes)| message_bytes)
     }
 
-    fn hear(&mut self, line: &[u8]) -> Heard {
-        let mut heard = Heard::default();
-        let Some(told) = lenient::read::<Line>(line) else { return heard };
-        match (&told.id, told.method.as_deref()) {
-            (Some(id), Some(method)) => heard.say.push((None, answer(id, method, &told.params))),
+    fn hear(&mut self, line: &[u8]) -> LineEffects {
+        let mut effects = LineEffects::default();
+        let Some(incoming) = lenient::read::<AcpMessage>(line) else { return effects };
+        match (&incoming.id, incoming.method.as_deref()) {
+            (Some(id), Some(method)) => effects.say.push((None, answer(id, method, &incoming.params))),
             (Some(id), None) => {
                 if let Some(request) = id.as_u64() {
-                    self.answered(request, &told, &mut heard);
+                    self.answered(request, &incoming, &mut effects);
                 }
             }
             (None, Some("session/update")) => {
-                // Any act of the program in a turn shows that it has read the message of the turn.
-                heard.confirmed.extend(self.turn.as_mut().and_then(|(_, unconfirmed)| unconfirmed.take()));
+                // Any notification of the program during a turn shows that it has read the message of the turn.
+                effects.confirmed.extend(self.turn.as_mut().and_then(|(_, unconfirmed)| unconfirmed.take()));
             }
             (None, _) => {}
         }
-        heard
+        effects
     }
 
     fn is_idle(&self) -> bool {
@@ -180,37 +184,37 @@ impl Speech for Acp {
 mod tests {
     use super::*;
 
-    fn letter(number: u32) -> Letter {
-        Letter { number, id: format!("id-{number}"), text: format!("text {number}") }
+    fn agent_message(number: u32) -> AgentMessage {
+        AgentMessage { number, id: format!("id-{number}"), text: format!("text {number}") }
     }
 
-    fn said(bytes: &[u8]) -> (String, Value) {
+    fn texts_sent(bytes: &[u8]) -> (String, Value) {
         let value: Value = serde_json::from_slice(bytes).unwrap();
         assert_eq!(value["jsonrpc"], "2.0");
         (value["method"].as_str().unwrap_or("-").to_owned(), value)
     }
 
-    fn opened(resumed: Option<&str>, session: &[u8]) -> (Acp, Heard) {
+    fn opened(resumed: Option<&str>, session: &[u8]) -> (Acp, LineEffects) {
         let mut speech = Acp::new(resumed.map(str::to_owned), "/w".to_owned());
-        assert_eq!(said(&speech.begin("the prompt")).0, "initialize");
+        assert_eq!(texts_sent(&speech.begin("the prompt")).0, "initialize");
         speech.hear(br#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#);
-        let heard = speech.hear(session);
-        (speech, heard)
+        let effects = speech.hear(session);
+        (speech, effects)
     }
 
     #[test]
     fn a_message_waits_for_the_end_of_the_turn_and_begins_the_next_one() {
-        let (mut speech, heard) = opened(None, br#"{"id":1,"result":{"sessionId":"s"}}"#);
-        let (method, first) = said(&heard.say[0].1);
+        let (mut speech, effects) = opened(None, br#"{"id":1,"result":{"sessionId":"s"}}"#);
+        let (method, first) = texts_sent(&effects.say[0].1);
         assert_eq!(
             (method.as_str(), &first["params"]["prompt"][0]["text"]),
             ("session/prompt", &json!("the prompt"))
         );
-        assert_eq!(speech.say(&letter(1)), None, "it would cancel the turn");
+        assert_eq!(speech.say(&agent_message(1)), None, "it would cancel the turn");
         assert!(!speech.is_idle());
-        let heard = speech.hear(br#"{"id":2,"result":{"stopReason":"end_turn"}}"#);
-        assert_eq!(heard.say[0].0, Some(1));
-        assert_eq!(said(&heard.say[0].1).1["params"]["prompt"][0]["text"], "text 1");
+        let effects = speech.hear(br#"{"id":2,"result":{"stopReason":"end_turn"}}"#);
+        assert_eq!(effects.say[0].0, Some(1));
+        assert_eq!(texts_sent(&effects.say[0].1).1["params"]["prompt"][0]["text"], "text 1");
         let update =
             br#"{"method":"session/update","params":{"update":{"sessionUpdate":"agent_message_chunk"}}}"#;
         assert_eq!((speech.hear(update).confirmed, speech.hear(update).confirmed), (vec![1], vec![]));
@@ -221,20 +225,22 @@ mod tests {
 
     #[test]
     fn a_session_is_gone_on_in_and_one_that_is_gone_is_said() {
-        let (speech, heard) = opened(Some("s-0"), br#"{"id":1,"result":null}"#);
-        assert_eq!(said(&heard.say[0].1).1["params"]["sessionId"], "s-0");
+        let (speech, effects) = opened(Some("s-0"), br#"{"id":1,"result":null}"#);
+        assert_eq!(texts_sent(&effects.say[0].1).1["params"]["sessionId"], "s-0");
         assert!(speech.session.is_some());
-        let (_, heard) = opened(Some("s-0"), br#"{"id":1,"error":{"code":-1,"message":"no such session"}}"#);
-        assert_eq!(heard.failed.as_deref(), Some("no such session"));
+        let (_, effects) =
+            opened(Some("s-0"), br#"{"id":1,"error":{"code":-1,"message":"no such session"}}"#);
+        assert_eq!(effects.failed.as_deref(), Some("no such session"));
     }
 
     #[test]
     fn permissions_are_given_and_all_else_that_is_asked_is_refused() {
         let (mut speech, _) = opened(None, br#"{"id":1,"result":{"sessionId":"s"}}"#);
         let asked = br#"{"id":"a","method":"session/request_permission","params":{"options":[{"optionId":"no","kind":"reject_once"},{"optionId":"yes","kind":"allow_once"}]}}"#;
-        let (_, value) = said(&speech.hear(asked).say[0].1);
+        let (_, value) = texts_sent(&speech.hear(asked).say[0].1);
         assert_eq!((&value["id"], &value["result"]["outcome"]["optionId"]), (&json!("a"), &json!("yes")));
-        let (_, value) = said(&speech.hear(br#"{"id":9,"method":"fs/read_text_file","params":{}}"#).say[0].1);
+        let (_, value) =
+            texts_sent(&speech.hear(br#"{"id":9,"method":"fs/read_text_file","params":{}}"#).say[0].1);
         assert_eq!(value["error"]["code"], -32601);
     }
 }

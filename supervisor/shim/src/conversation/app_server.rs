@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Heard, Speech};
+use super::{LineEffects, Speech};
 use crate::lenient;
-use crate::rundir::Letter;
+use crate::rundir::AgentMessage;
 
 /// Number of the request that begins or continues a thread, after `initialize`.
 const THREAD: u64 = 1;
@@ -37,7 +37,7 @@ pub(super) struct AppServer {
 
 /// A line of the program: a request, a notification or an answer.
 #[derive(Deserialize)]
-struct Line {
+struct AppServerMessage {
     id: Option<Value>,
     method: Option<String>,
     #[serde(default)]
@@ -86,38 +86,38 @@ impl AppServer {
             Some(thread) => ("thread/resume", json!({ "threadId": thread, "cwd": self.cwd })),
             None => ("thread/start", json!({ "cwd": self.cwd })),
         };
-        let mut said = line(&json!({ "method": "initialized" }));
-        said.extend(line(&json!({ "id": THREAD, "method": method, "params": params })));
-        said
+        let mut sent = line(&json!({ "method": "initialized" }));
+        sent.extend(line(&json!({ "id": THREAD, "method": method, "params": params })));
+        sent
     }
 
-    fn answered(&mut self, request: u64, answer: &Line, heard: &mut Heard) {
+    fn answered(&mut self, request: u64, answer: &AppServerMessage, effects: &mut LineEffects) {
         if request == 0 {
-            heard.say.push((None, self.begin_thread()));
+            effects.say.push((None, self.begin_thread()));
         } else if request == THREAD {
             match (answer.result.pointer("/thread/id").and_then(Value::as_str), &answer.error) {
                 (Some(thread), _) => {
                     self.thread = Some(thread.to_owned());
                     for (number, id, text) in std::mem::take(&mut self.waiting) {
-                        heard.say.extend(self.turn(&id, &text).map(|said| (number, said)));
+                        effects.say.extend(self.turn(&id, &text).map(|sent| (number, sent)));
                     }
                 }
                 (None, failure) => {
                     let why = failure.as_ref().map_or("it began no thread", |failure| &failure.message);
-                    heard.failed = Some(why.to_owned());
+                    effects.failed = Some(why.to_owned());
                 }
             }
         } else if let Some(id) = self.requests.remove(&request)
             && let Some(failure) = &answer.error
         {
             match self.unconfirmed.remove(&id) {
-                Some(number) => heard.refused.push(number),
-                None => heard.failed = Some(failure.message.clone()),
+                Some(number) => effects.refused.push(number),
+                None => effects.failed = Some(failure.message.clone()),
             }
         }
     }
 
-    fn notified(&mut self, method: &str, params: &Value, heard: &mut Heard) {
+    fn notified(&mut self, method: &str, params: &Value, effects: &mut LineEffects) {
         match method {
             "turn/started" => self.is_idle = false,
             "turn/completed" => self.is_idle = true,
@@ -126,7 +126,7 @@ impl AppServer {
                 let is_ours = params.pointer("/item/type").is_some_and(|kind| kind == "userMessage");
                 if let Some(id) = client.filter(|_| is_ours) {
                     self.is_idle = false;
-                    heard.confirmed.extend(self.unconfirmed.remove(id));
+                    effects.confirmed.extend(self.unconfirmed.remove(id));
                 }
             }
             _ => {}
@@ -146,32 +146,36 @@ impl Speech for AppServer {
         line(&json!({ "id": 0, "method": "initialize", "params": params }))
     }
 
-    fn say(&mut self, letter: &Letter) -> Option<Vec<u8>> {
-        self.unconfirmed.insert(letter.id.clone(), letter.number);
-        let said = self.turn(&letter.id, &letter.text);
-        if said.is_none() {
-            self.waiting.push((Some(letter.number), letter.id.clone(), letter.text.clone()));
+    fn say(&mut self, agent_message: &AgentMessage) -> Option<Vec<u8>> {
+        self.unconfirmed.insert(agent_message.id.clone(), agent_message.number);
+        let sent = self.turn(&agent_message.id, &agent_message.text);
+        if sent.is_none() {
+            self.waiting.push((
+                Some(agent_message.number),
+                agent_message.id.clone(),
+                agent_message.text.clone(),
+            ));
         }
-        said
+        sent
     }
 
-    fn hear(&mut self, line: &[u8]) -> Heard {
-        let mut heard = Heard::default();
-        let Some(told) = lenient::read::<Line>(line) else { return heard };
-        match (&told.id, &told.method) {
+    fn hear(&mut self, line: &[u8]) -> LineEffects {
+        let mut effects = LineEffects::default();
+        let Some(incoming) = lenient::read::<AppServerMessage>(line) else { return effects };
+        match (&incoming.id, &incoming.method) {
             (Some(id), Some(method)) => {
                 let error = json!({ "code": -32601, "message": format!("nobody answers {method} here") });
-                heard.say.push((None, self::line(&json!({ "id": id, "error": error }))));
+                effects.say.push((None, self::line(&json!({ "id": id, "error": error }))));
             }
             (Some(id), None) => {
                 if let Some(request) = id.as_u64() {
-                    self.answered(request, &told, &mut heard);
+                    self.answered(request, &incoming, &mut effects);
                 }
             }
-            (None, Some(method)) => self.notified(method, &told.params, &mut heard),
+            (None, Some(method)) => self.notified(method, &incoming.params, &mut effects),
             (None, None) => {}
         }
-        heard
+        effects
     }
 
     fn is_idle(&self) -> bool {
@@ -191,13 +195,13 @@ mod tests {
         AppServer::new("p".to_owned(), resumed.map(str::to_owned), "/w".to_owned())
     }
 
-    fn letter(number: u32) -> Letter {
-        Letter { number, id: format!("id-{number}"), text: format!("text {number}") }
+    fn agent_message(number: u32) -> AgentMessage {
+        AgentMessage { number, id: format!("id-{number}"), text: format!("text {number}") }
     }
 
     /// The methods and texts that are said, one each.
-    fn said(heard: &Heard) -> Vec<String> {
-        let lines = heard.say.iter().flat_map(|(_, bytes)| bytes.split_inclusive(|byte| *byte == b'\n'));
+    fn texts_sent(effects: &LineEffects) -> Vec<String> {
+        let lines = effects.say.iter().flat_map(|(_, bytes)| bytes.split_inclusive(|byte| *byte == b'\n'));
         lines
             .map(|line| {
                 let value: Value = serde_json::from_slice(line).unwrap();
@@ -213,12 +217,15 @@ mod tests {
     fn what_is_said_before_there_is_a_thread_is_said_in_it_in_its_order() {
         let mut speech = speech(None);
         speech.begin("the prompt");
-        assert_eq!(speech.say(&letter(1)), None);
-        assert_eq!(said(&speech.hear(br#"{"id":0,"result":{}}"#)), ["initialized null", "thread/start null"]);
-        let heard = speech.hear(THREAD_STARTED);
-        assert_eq!(said(&heard), ["turn/start \"the prompt\"", "turn/start \"text 1\""]);
-        assert_eq!(heard.say.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [None, Some(1)]);
-        assert!(speech.say(&letter(2)).is_some());
+        assert_eq!(speech.say(&agent_message(1)), None);
+        assert_eq!(
+            texts_sent(&speech.hear(br#"{"id":0,"result":{}}"#)),
+            ["initialized null", "thread/start null"]
+        );
+        let effects = speech.hear(THREAD_STARTED);
+        assert_eq!(texts_sent(&effects), ["turn/start \"the prompt\"", "turn/start \"text 1\""]);
+        assert_eq!(effects.say.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [None, Some(1)]);
+        assert!(speech.say(&agent_message(2)).is_some());
     }
 
     #[test]
@@ -226,7 +233,7 @@ mod tests {
         let mut speech = speech(None);
         speech.begin("p");
         speech.hear(THREAD_STARTED);
-        speech.say(&letter(1));
+        speech.say(&agent_message(1));
         speech.hear(br#"{"id":3,"result":{"turn":{"id":"u"}}}"#);
         assert!(!speech.is_confirmed(), "an answer is no proof");
         let item = br#"{"method":"item/started","params":{"item":{"type":"userMessage","clientId":"id-1"}}}"#;
@@ -241,16 +248,16 @@ mod tests {
         let mut gone = speech(Some("t-0"));
         gone.begin("p");
         assert_eq!(
-            said(&gone.hear(br#"{"id":0,"result":{}}"#)),
+            texts_sent(&gone.hear(br#"{"id":0,"result":{}}"#)),
             ["initialized null", "thread/resume \"t-0\""]
         );
-        let heard =
+        let effects =
             gone.hear(br#"{"id":1,"error":{"code":-1,"message":"no rollout found for thread id t-0"}}"#);
-        assert_eq!(heard.failed.as_deref(), Some("no rollout found for thread id t-0"));
+        assert_eq!(effects.failed.as_deref(), Some("no rollout found for thread id t-0"));
         let mut speech = speech(None);
         speech.begin("p");
         speech.hear(THREAD_STARTED);
-        speech.say(&letter(1));
+        speech.say(&agent_message(1));
         assert_eq!(speech.hear(br#"{"id":3,"error":{"message":"no"}}"#).refused, [1]);
         let asked = speech.hear(br#"{"id":7,"method":"item/tool/requestUserInput","params":{}}"#);
         assert!(String::from_utf8_lossy(&asked.say[0].1).contains("nobody answers"));

@@ -15,11 +15,11 @@ pub(super) struct Input {
     /// Number of bytes that were written into the pipe.
     written: u64,
     /// Number of bytes that were queued, written or not.
-    said: u64,
+    sent_bytes: u64,
     /// End of each message, counted as `said`. Messages that are not in the pipe yet are the last ones.
     ends: VecDeque<(u32, u64)>,
     /// Number of these messages in the pipe.
-    told: usize,
+    confirmed: usize,
     /// Answers to the agent that are not in the pipe as a whole: the end of each, counted as `said`, and its length.
     answers: VecDeque<(u64, usize)>,
     /// The sum of those lengths.
@@ -33,9 +33,9 @@ impl Input {
             is_broken: false,
             waiting: VecDeque::new(),
             written: 0,
-            said: 0,
+            sent_bytes: 0,
             ends: VecDeque::new(),
-            told: 0,
+            confirmed: 0,
             answers: VecDeque::new(),
             answering: 0,
         }
@@ -60,19 +60,19 @@ impl Input {
     pub(super) fn answer(&mut self, number: Option<u32>, bytes: Vec<u8>) {
         if self.is_open() {
             self.answering += bytes.len();
-            self.answers.push_back((self.said + bytes.len() as u64, bytes.len()));
+            self.answers.push_back((self.sent_bytes + bytes.len() as u64, bytes.len()));
         }
         self.queue(number, bytes);
     }
 
     /// Adds bytes; the bytes of a message carry its number. A closed input takes none.
     pub(super) fn queue(&mut self, number: Option<u32>, bytes: Vec<u8>) {
-        self.said += bytes.len() as u64;
+        self.sent_bytes += bytes.len() as u64;
         if self.is_open() {
             self.waiting.extend(bytes);
         }
         if let Some(number) = number {
-            self.ends.push_back((number, self.said));
+            self.ends.push_back((number, self.sent_bytes));
         }
     }
 
@@ -103,11 +103,11 @@ impl Input {
         let done: Vec<u32> = self
             .ends
             .iter()
-            .skip(self.told)
+            .skip(self.confirmed)
             .take_while(|(_, end)| *end <= self.written)
             .map(|(number, _)| *number)
             .collect();
-        self.told += done.len();
+        self.confirmed += done.len();
         done
     }
 
@@ -133,9 +133,14 @@ impl Input {
     pub(super) fn unread(&self) -> Vec<u32> {
         let Some(pipe) = &self.pipe else { return Vec::new() };
         // The pipe keeps unread bytes as long as its other end is open.
-        let left = rustix::io::ioctl_fionread(pipe).unwrap_or(0);
-        let read = self.written.saturating_sub(left);
-        self.ends.iter().take(self.told).filter(|(_, end)| *end > read).map(|(number, _)| *number).collect()
+        let unread = rustix::io::ioctl_fionread(pipe).unwrap_or(0);
+        let read = self.written.saturating_sub(unread);
+        self.ends
+            .iter()
+            .take(self.confirmed)
+            .filter(|(_, end)| *end > read)
+            .map(|(number, _)| *number)
+            .collect()
     }
 }
 

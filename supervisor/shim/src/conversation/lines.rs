@@ -1,18 +1,21 @@
-//! Splits a stream that comes in pieces into lines.
+//! Splits a stream that is read in pieces into lines of bounded length.
 
 use crate::cut_values::{CutValues, LINE_BYTES};
 
-/// Received part of an incomplete line.
+/// Splitter with the part of an incomplete line that was received.
 #[derive(Debug)]
 pub(super) struct Lines {
-    begun: Vec<u8>,
+    /// Received part of a line within the limit.
+    partial: Vec<u8>,
+    /// Limit on a line, in bytes.
     most: usize,
-    /// The line, once it is over the limit.
+    /// Received part of a line beyond the limit; none while the line is within it.
     long: Option<CutValues>,
+    /// Treatment of lines beyond the limit.
     long_ones: Long,
 }
 
-/// Treatment of a line that is over the limit.
+/// Treatment of a line beyond the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Long {
     Skipped,
@@ -22,7 +25,7 @@ enum Long {
 impl Lines {
     /// Makes a splitter for lines of at most `most` bytes. Longer lines are skipped.
     pub(super) fn new(most: usize) -> Self {
-        Lines { begun: Vec::new(), most, long: None, long_ones: Long::Skipped }
+        Lines { partial: Vec::new(), most, long: None, long_ones: Long::Skipped }
     }
 
     /// Makes a splitter for lines of JSON. The long values of a line over 1 MiB are cut, and the line is skipped if it
@@ -31,13 +34,13 @@ impl Lines {
         Lines { long_ones: Long::Cut, ..Lines::new(LINE_BYTES) }
     }
 
-    /// Takes the next piece, and passes each completed line to `each`, without its line end.
+    /// Takes the next piece of the stream, and passes each completed line to `each`, without its line end.
     pub(super) fn take(&mut self, piece: &[u8], mut each: impl FnMut(&[u8])) {
         for part in piece.split_inclusive(|byte| *byte == b'\n') {
-            if self.long.is_none() && self.begun.len() + part.len() > self.most {
+            if self.long.is_none() && self.partial.len() + part.len() > self.most {
                 let mut long = CutValues::default();
-                let begun = std::mem::take(&mut self.begun);
-                self.push_long(&mut long, &begun);
+                let partial = std::mem::take(&mut self.partial);
+                self.push_long(&mut long, &partial);
                 self.long = Some(long);
             }
             let text = part.strip_suffix(b"\n").unwrap_or(part);
@@ -46,11 +49,11 @@ impl Lines {
                     self.push_long(&mut long, text);
                     self.long = Some(long);
                 }
-                None => self.begun.extend_from_slice(text),
+                None => self.partial.extend_from_slice(text),
             }
             if part.len() > text.len() {
                 match self.long.take() {
-                    None => each(&self.begun),
+                    None => each(&self.partial),
                     Some(long) if self.long_ones == Long::Cut => {
                         if let Some(line) = long.line() {
                             each(&line);
@@ -58,11 +61,12 @@ impl Lines {
                     }
                     Some(_) => {}
                 }
-                self.begun.clear();
+                self.partial.clear();
             }
         }
     }
 
+    /// Adds a part of a line beyond the limit, unless such lines are skipped.
     fn push_long(&self, long: &mut CutValues, part: &[u8]) {
         if self.long_ones == Long::Cut {
             long.push(part);

@@ -33,7 +33,7 @@ use self::app_server::AppServer;
 use self::input::Input;
 use self::lines::Lines;
 use self::stream_json::StreamJson;
-use crate::rundir::{Conversation, Form, Letter, Receipt, Received};
+use crate::rundir::{AgentMessage, Conversation, Form, Receipt, Received};
 use crate::signals::RelaySignals;
 
 /// Time after the end of a turn for which a message that the agent has not confirmed keeps the conversation open.
@@ -57,9 +57,9 @@ trait Speech: std::fmt::Debug {
     /// Returns the first bytes to write.
     fn begin(&mut self, prompt: &str) -> Vec<u8>;
     /// Returns a message in the form of the program; none if it is sent later, when the program is ready.
-    fn say(&mut self, letter: &Letter) -> Option<Vec<u8>>;
+    fn say(&mut self, message: &AgentMessage) -> Option<Vec<u8>>;
     /// Takes a line of the program.
-    fn hear(&mut self, line: &[u8]) -> Heard;
+    fn hear(&mut self, line: &[u8]) -> LineEffects;
     /// Returns true if a turn has ended, and no other has begun.
     fn is_idle(&self) -> bool;
     /// Returns true if the program has confirmed all messages.
@@ -68,7 +68,7 @@ trait Speech: std::fmt::Debug {
 
 /// Effects of a line of the program.
 #[derive(Debug, Default)]
-struct Heard {
+struct LineEffects {
     /// Messages that the program confirms.
     confirmed: Vec<u32>,
     /// Messages that the program refuses.
@@ -94,7 +94,7 @@ pub(crate) struct Relay {
     agent: Child,
     output: Option<ChildStdout>,
     input: Input,
-    heard: Lines,
+    lines: Lines,
     letters: Option<File>,
     posted: Lines,
     receipts: File,
@@ -150,7 +150,7 @@ impl Relay {
             agent,
             output,
             input: Input::new(input),
-            heard: Lines::cut(),
+            lines: Lines::cut(),
             letters: Some(ends.letters),
             posted: Lines::new(LETTER_BYTES),
             receipts: ends.receipts,
@@ -190,7 +190,7 @@ impl Relay {
             self.sleep();
         };
         for number in self.input.unread() {
-            self.tell(number, Receipt::Unread);
+            self.record_receipt(number, Receipt::Unread);
         }
         if matches!(self.leaving, Leaving::Terminated(_) | Leaving::Killed) && !self.has_failed {
             // Its turn had ended, and its output says how.
@@ -238,26 +238,26 @@ impl Relay {
             most = most.saturating_sub(count);
             // The shim reads as long as it lives.
             self.log.write_all(&buffer[..count]).ok();
-            let mut heard = Vec::new();
+            let mut effects = Vec::new();
             let speech = &mut self.speech;
-            self.heard.take(&buffer[..count], |line| heard.push(speech.hear(line)));
-            for heard in heard {
-                self.act_on(heard);
+            self.lines.take(&buffer[..count], |line| effects.push(speech.hear(line)));
+            for effects in effects {
+                self.act_on(effects);
             }
         }
     }
 
-    fn act_on(&mut self, heard: Heard) {
-        for number in heard.confirmed {
-            self.tell(number, Receipt::Confirmed);
+    fn act_on(&mut self, effects: LineEffects) {
+        for number in effects.confirmed {
+            self.record_receipt(number, Receipt::Confirmed);
         }
-        for number in heard.refused {
-            self.tell(number, Receipt::Refused);
+        for number in effects.refused {
+            self.record_receipt(number, Receipt::Refused);
         }
-        for (number, said) in heard.say {
-            self.input.answer(number, said);
+        for (number, bytes) in effects.say {
+            self.input.answer(number, bytes);
         }
-        if let Some(why) = heard.failed {
+        if let Some(why) = effects.failed {
             writeln!(io::stderr(), "error: {why}").ok();
             self.has_failed = true;
             self.input.close();
@@ -279,14 +279,15 @@ impl Relay {
                 }
             };
             let mut come = Vec::new();
-            self.posted.take(&buffer[..count], |line| come.extend(serde_json::from_slice::<Letter>(line)));
-            for letter in come {
+            self.posted
+                .take(&buffer[..count], |line| come.extend(serde_json::from_slice::<AgentMessage>(line)));
+            for message in come {
                 if self.input.is_open() {
-                    if let Some(said) = self.speech.say(&letter) {
-                        self.input.queue(Some(letter.number), said);
+                    if let Some(bytes) = self.speech.say(&message) {
+                        self.input.queue(Some(message.number), bytes);
                     }
                 } else {
-                    self.tell(letter.number, Receipt::Closed);
+                    self.record_receipt(message.number, Receipt::Closed);
                 }
             }
         }
@@ -295,7 +296,7 @@ impl Relay {
     /// Writes as much as the agent's input has room for.
     fn write(&mut self) {
         for number in self.input.write() {
-            self.tell(number, Receipt::Written);
+            self.record_receipt(number, Receipt::Written);
         }
     }
 
@@ -335,7 +336,7 @@ impl Relay {
         };
     }
 
-    fn tell(&mut self, number: u32, receipt: Receipt) {
+    fn record_receipt(&mut self, number: u32, receipt: Receipt) {
         let Ok(mut line) = serde_json::to_vec(&Received { number, receipt }) else { return };
         line.push(b'\n');
         // Shorter than PIPE_BUF, so the write is atomic (pipe(7)). Without a shim, the receipt has no reader.

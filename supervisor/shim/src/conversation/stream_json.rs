@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Heard, Speech};
+use super::{LineEffects, Speech};
 use crate::lenient;
-use crate::rundir::Letter;
+use crate::rundir::AgentMessage;
 
 /// State of the conversation.
 #[derive(Debug)]
@@ -58,23 +58,23 @@ impl Speech for StreamJson {
         line(&self.first, prompt)
     }
 
-    fn say(&mut self, letter: &Letter) -> Option<Vec<u8>> {
-        self.unconfirmed.insert(letter.id.clone(), letter.number);
-        Some(line(&letter.id, &letter.text))
+    fn say(&mut self, agent_message: &AgentMessage) -> Option<Vec<u8>> {
+        self.unconfirmed.insert(agent_message.id.clone(), agent_message.number);
+        Some(line(&agent_message.id, &agent_message.text))
     }
 
-    fn hear(&mut self, line: &[u8]) -> Heard {
-        let mut heard = Heard::default();
+    fn hear(&mut self, line: &[u8]) -> LineEffects {
+        let mut effects = LineEffects::default();
         match lenient::read(line) {
             Some(Event::User { uuid: Some(uuid), is_replay: true }) => {
                 self.is_idle = false;
-                heard.confirmed.extend(self.unconfirmed.remove(&uuid));
+                effects.confirmed.extend(self.unconfirmed.remove(&uuid));
             }
             Some(Event::Assistant {}) => self.is_idle = false,
             Some(Event::Result {}) => self.is_idle = true,
             Some(Event::User { .. } | Event::Other) | None => {}
         }
-        heard
+        effects
     }
 
     fn is_idle(&self) -> bool {
@@ -90,21 +90,21 @@ impl Speech for StreamJson {
 mod tests {
     use super::*;
 
-    fn letter(number: u32) -> Letter {
-        Letter { number, id: format!("id-{number}"), text: "look\nat \"it\"".to_owned() }
+    fn agent_message(number: u32) -> AgentMessage {
+        AgentMessage { number, id: format!("id-{number}"), text: "look\nat \"it\"".to_owned() }
     }
 
     #[test]
     fn a_message_is_one_line_and_is_confirmed_by_its_replay_alone() {
         let mut speech = StreamJson::new("p".to_owned());
-        let said = speech.begin("the\nprompt");
-        assert_eq!(said.split(|byte| *byte == b'\n').count(), 2);
-        let value: serde_json::Value = serde_json::from_slice(&said).unwrap();
+        let bytes = speech.begin("the\nprompt");
+        assert_eq!(bytes.split(|byte| *byte == b'\n').count(), 2);
+        let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
         assert_eq!(
             (&value["uuid"], &value["message"]["content"][0]["text"]),
             (&json!("p"), &json!("the\nprompt"))
         );
-        speech.say(&letter(1));
+        speech.say(&agent_message(1));
         assert!(!speech.is_confirmed());
         for lie in
             [r#"{"type":"user","uuid":"id-1"}"#, r#"{"type":"user","uuid":"id-2","isReplay":true}"#, "id-1"]
@@ -147,7 +147,7 @@ mod tests {
         speech.hear(br#"{"type":"assistant","message":{}}"#);
         speech.hear(br#"{"type":"result","subtype":"success","result":"done"}"#);
         assert!(speech.is_idle());
-        speech.say(&letter(1));
+        speech.say(&agent_message(1));
         assert!(speech.is_idle());
         speech.hear(br#"{"type":"user","uuid":"id-1","isReplay":true}"#);
         assert!(!speech.is_idle());

@@ -1,4 +1,4 @@
-//! Records that appear as a whole or not at all: written under another name, then renamed.
+//! Writes records atomically: under another name first, which rename(2) then replaces.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -7,25 +7,25 @@ use std::path::Path;
 
 use serde::Serialize;
 
-/// Replaces `directory/name` with `value` as JSON, readable by its owner only.
+/// Replaces `directory/name` with `value` as JSON, with mode 0600.
 ///
-/// A reader sees the old record or the new one. Nothing is synced: a power loss ends the boot that the record belongs
-/// to, and the boot id shows that.
+/// A reader sees the old record or the new one. The file is not synced to the disk: a power loss ends the boot that the
+/// record belongs to, which the next daemon notices by the boot id.
 pub fn write_json<T: Serialize>(directory: &Path, name: &str, value: &T) -> io::Result<()> {
     let mut bytes = serde_json::to_vec(value)?;
     bytes.push(b'\n');
-    let beside = directory.join(format!(".{name}.{}", std::process::id()));
+    let draft = directory.join(format!(".{name}.{}", std::process::id()));
     let written = OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(true)
         .mode(0o600)
-        .open(&beside)
+        .open(&draft)
         .and_then(|mut file| file.write_all(&bytes))
-        .and_then(|()| fs::rename(&beside, directory.join(name)));
+        .and_then(|()| fs::rename(&draft, directory.join(name)));
     if written.is_err() {
-        // The first error is the one to tell; a leftover is overwritten by the next writer of this name.
-        fs::remove_file(&beside).ok();
+        // The first error is returned. If the file stays, this process's next write of the record truncates it.
+        fs::remove_file(&draft).ok();
     }
     written
 }

@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ExitRecord, ExitSlot, Letter, LockGuard, LockState, MessagesRecord, OverdueRecord, PidRecord, RunSpec,
-    ShimSpec, StartedRecord, Stdout, StopRequest, UnkillableRecord, VERSION, exit, lock, write_json,
+    AgentMessage, ExitRecord, ExitSlot, LockGuard, LockState, MessagesRecord, OverdueRecord, PidRecord,
+    RunSpec, ShimSpec, StartedRecord, Stdout, StopRequest, UnkillableRecord, VERSION, exit, lock, write_json,
 };
 
 const SPEC: &str = "spec.json";
@@ -105,14 +105,14 @@ struct FileId {
 }
 
 impl FileId {
-    fn of(meta: &fs::Metadata) -> Self {
+    fn from_metadata(meta: &fs::Metadata) -> Self {
         FileId { device: meta.dev(), inode: meta.ino() }
     }
 
     /// Makes the file, with its own identity as its content.
     fn mark(path: &Path) -> io::Result<()> {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-        let text = serde_json::to_vec(&FileId::of(&file.metadata()?))?;
+        let text = serde_json::to_vec(&FileId::from_metadata(&file.metadata()?))?;
         (&file).write_all(&text)
     }
 
@@ -124,12 +124,12 @@ impl FileId {
                 file.read_to_end(&mut text)?;
                 file.metadata()?
             }
-            // An earlier release made no such file.
+            // Its maker was killed in between. Then no shim was ever started for it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
         };
-        // Empty if its maker was killed in between. Then no shim was ever started for it.
-        Ok(!text.is_empty() && serde_json::from_slice(&text).ok() != Some(FileId::of(&meta)))
+        // Empty for the same reason.
+        Ok(!text.is_empty() && serde_json::from_slice(&text).ok() != Some(FileId::from_metadata(&meta)))
     }
 }
 
@@ -324,7 +324,7 @@ impl RunDir {
 
     /// Stores a message for the shim. Storing the same message again changes nothing, because the shim takes each
     /// number once. The shim looks for messages when it begins, and at SIGUSR1, which the caller sends.
-    pub fn post(&self, letter: &Letter) -> Result<(), RunDirError> {
+    pub fn post(&self, letter: &AgentMessage) -> Result<(), RunDirError> {
         let inbox = self.path.join(INBOX);
         let made = match DirBuilder::new().mode(0o700).create(&inbox) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),

@@ -1,4 +1,4 @@
-//! `exit`: a file with reserved space, made before the worker starts. It takes the record of the end when no process of
+//! `exit`: a file whose space is reserved before the worker starts. The shim writes the exit record to it when no process of
 //! the run is left.
 //!
 //! The file is one line, then the record as JSON:
@@ -6,7 +6,7 @@
 //! ```text
 //! <length of the JSON, 8 hex digits> <SHA-256 of the JSON, 64 hex digits>\n{…}\n
 //! ```
-//! Until it is written it is all zeros, so a full disk cannot take the record away and a torn one is recognized.
+//! Until then the file is all zeros. So a full disk cannot prevent the record, and the checksum reveals an incomplete one.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -18,14 +18,16 @@ use sha2::{Digest, Sha256};
 
 use super::ExitRecord;
 
-/// Space of one record: two tails of 4096 bytes and an error, each byte escaped as six.
+/// Space for one record, in bytes: two tails of 4096 bytes and the text of an error, where JSON may escape each byte as
+/// six.
 const SLOT_BYTES: usize = 64 * 1024;
+/// Length of the first line, in bytes.
 const LINE_BYTES: usize = 8 + 1 + 64 + 1;
 
 /// Reasons why a record could not be stored.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StoreError {
-    /// The record has no JSON form.
+    /// The record cannot be represented in JSON.
     #[error("write the exit record as JSON")]
     Encode(#[source] serde_json::Error),
     /// The file did not take all of the record.
@@ -36,14 +38,14 @@ pub(crate) enum StoreError {
     Sync(#[source] io::Error),
 }
 
-/// The open, preallocated place for one exit record.
+/// Open file with reserved space for one exit record.
 #[derive(Debug)]
 pub(crate) struct ExitSlot {
     file: File,
 }
 
 impl ExitSlot {
-    /// Opens `path`, empties it and reserves its space.
+    /// Opens the file at `path`, empties it and reserves its space. On a file system without fallocate(2), zeros are written.
     pub(crate) fn reserve(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
         match fallocate(&file, FallocateFlags::empty(), 0, SLOT_BYTES as u64) {
@@ -60,8 +62,8 @@ impl ExitSlot {
     pub(crate) fn store(&self, record: &ExitRecord) -> Result<(), StoreError> {
         let bytes = encode(record).map_err(StoreError::Encode)?;
         self.file.write_all_at(&bytes, 0).map_err(StoreError::Write)?;
-        // The rest of the reserved space is not needed any more. A reader stops at the length, so a failure to free it
-        // is harmless.
+        // The rest of the reserved space is freed. A reader stops at the length in the first line, so a failure here is
+        // harmless.
         self.file.set_len(bytes.len() as u64).ok();
         fdatasync(&self.file).map_err(|error| StoreError::Sync(error.into()))
     }
@@ -90,7 +92,7 @@ pub(super) fn encode(record: &ExitRecord) -> Result<Vec<u8>, serde_json::Error> 
             bytes.push(b'\n');
             return Ok(bytes);
         }
-        // Only a tail of bytes that JSON escapes comes here, and half of it is as useful as the whole.
+        // The record is too long only if JSON escapes most of a tail. Half of such a tail is as useful as the whole.
         record.stdout_tail = last_half(&record.stdout_tail);
         record.stderr_tail = last_half(&record.stderr_tail);
     }
@@ -117,7 +119,7 @@ mod tests {
             started_at_us: Some(1),
             ended_at_wall_us: Some(3),
             lingered: 1,
-            ..ExitRecord::of(Cause::Stopped { reason: StopReason::Verdict }, 2)
+            ..ExitRecord::with_cause(Cause::Stopped { reason: StopReason::Verdict }, 2)
         }
     }
 

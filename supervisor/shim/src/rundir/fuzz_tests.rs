@@ -9,8 +9,8 @@ use super::message::Received;
 use super::records::UnkillableRecord;
 use super::spec::ShimSpec;
 use super::{
-    Cause, ExitRecord, FailedStart, Letter, MessagesRecord, PidRecord, ProcessStat, RunSpec, StartedRecord,
-    StopRequest,
+    AgentMessage, Cause, ExitRecord, FailedStart, MessagesRecord, PidRecord, ProcessStat, RunSpec,
+    StartedRecord, StopRequest,
 };
 
 /// A record around a JSON text.
@@ -23,8 +23,11 @@ fn sealed(json: &[u8]) -> Vec<u8> {
 
 #[test]
 fn an_exit_record_that_is_read_is_the_same_when_it_is_stored_again() {
-    let record =
-        ExitRecord { code: Some(3), stdout_tail: "x\u{1}".to_owned(), ..ExitRecord::of(Cause::Exited, 7) };
+    let record = ExitRecord {
+        code: Some(3),
+        stdout_tail: "x\u{1}".to_owned(),
+        ..ExitRecord::with_cause(Cause::Exited, 7)
+    };
     let seed = serde_json::to_vec(&record).unwrap();
     // Its slot has 64 KiB, and what does not fit is cut by halves.
     fuzz::Target::new("exit-record", fuzz::Shape::Json).seed(seed).check(|input| {
@@ -47,13 +50,13 @@ fn an_exit_record_that_is_read_is_the_same_when_it_is_stored_again() {
 
 #[test]
 fn a_file_that_is_no_exit_record_is_none() {
-    let whole = encode(&ExitRecord::of(Cause::Deadline, 7)).unwrap();
+    let whole = encode(&ExitRecord::with_cause(Cause::Deadline, 7)).unwrap();
     fuzz::Target::new("exit-file", fuzz::Shape::Bytes).seed(&whole).check(|input| match decode(input) {
         None => "none".to_owned(),
         Some(record) => {
             assert_eq!(
                 record,
-                ExitRecord::of(Cause::Deadline, 7),
+                ExitRecord::with_cause(Cause::Deadline, 7),
                 "a changed record is taken for a whole one"
             );
             "a record".to_owned()
@@ -84,7 +87,7 @@ fn every_record_that_is_read_is_the_same_when_it_is_written() {
             record::<MessagesRecord>(input),
             record::<UnkillableRecord>(input),
             record::<FailedStart>(input),
-            record::<Letter>(input),
+            record::<AgentMessage>(input),
             record::<Received>(input),
         ];
         seen.join(" ")
@@ -130,7 +133,7 @@ fn the_corpus_has_a_record_of_each_kind() {
         record::<MessagesRecord>,
         record::<UnkillableRecord>,
         record::<FailedStart>,
-        record::<Letter>,
+        record::<AgentMessage>,
         record::<Received>,
     ];
     for (at, kind) in kinds.into_iter().enumerate() {

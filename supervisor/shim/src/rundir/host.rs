@@ -54,7 +54,7 @@ pub(crate) fn wall_us() -> i64 {
 
 /// Describes a process that cannot be reaped meanwhile: the calling one, or an unreaped child.
 pub(crate) fn identity_of(pid: i32) -> io::Result<ProcessIdentity> {
-    let start_ticks = ProcessStat::of(pid)?.start_ticks;
+    let start_ticks = ProcessStat::of_process(pid)?.start_ticks;
     Ok(ProcessIdentity { pid, start_ticks, pidfs_inode: Pid::from_raw(pid).and_then(pidfs_inode) })
 }
 

@@ -1,4 +1,4 @@
-//! Messages to the agent of a run: what the daemon puts into `inbox`, and what the shim records in `messages`.
+//! Messages to the agent of a run: the files that the daemon puts into `inbox`, and the record `messages` of the shim.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,9 @@ use super::VERSION;
 pub struct Conversation {
     /// Wire format.
     pub form: Form,
-    /// The name of the first message, a UUID.
+    /// Id of the first message, a UUID.
     pub id: String,
     /// Session of the conversation, if the form names it and the command does not.
-    #[serde(default)]
     pub resumed: Option<String>,
 }
 
@@ -25,7 +24,7 @@ impl Conversation {
     pub const SIGNALS: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
 }
 
-/// The forms in which programs take messages.
+/// Wire formats in which programs take messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
@@ -37,14 +36,14 @@ pub enum Form {
     Acp,
 }
 
-/// `inbox/<number>`: a message to the agent.
+/// Message to the agent: `inbox/<number>`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Letter {
+pub struct AgentMessage {
     /// Number among the messages of the run, from 1 on without a gap.
     pub number: u32,
-    /// Its name, a UUID, by which an agent confirms it.
+    /// Id, a UUID, by which an agent confirms the message.
     pub id: String,
-    /// The message, as the worker reads it.
+    /// Text that the agent reads.
     pub text: String,
 }
 
@@ -52,15 +51,15 @@ pub struct Letter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Receipt {
-    /// The message is in the agent's input, whole.
+    /// The whole message was written to the input of the agent.
     Written,
-    /// The agent has confirmed it.
+    /// The agent has confirmed the message.
     Confirmed,
-    /// The agent has ended without having read it.
+    /// The agent has ended without having read the message.
     Unread,
-    /// The conversation was over when it came.
+    /// The conversation was over when the message came.
     Closed,
-    /// The agent does not take it.
+    /// The agent has refused the message.
     Refused,
 }
 
@@ -74,17 +73,17 @@ impl Receipt {
     }
 }
 
-/// A line of the relay to its shim.
+/// Report of the relay to its shim, one per line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Received {
     pub(crate) number: u32,
     pub(crate) receipt: Receipt,
 }
 
-/// `messages`: the receipt of each message that the shim has passed on.
+/// Record `messages`: the receipt of each message that the shim has passed on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessagesRecord {
-    /// The version of the directory that its writer knows.
+    /// Version of the run directory that its writer knows.
     pub version: u32,
     /// Receipts by the number of the message. A message without a receipt has not reached the agent.
     pub receipts: BTreeMap<u32, Receipt>,

@@ -23,10 +23,9 @@
 //! A shim may be older or newer than the daemon that reads its files: each record carries a version. Its readers ignore unknown fields,
 //! and do without fields that an earlier version lacks.
 //!
-//! | version | new in it |
+//! | version | first release |
 //! |---|---|
-//! | 1 | one log of standard output and standard error, and the last 4096 bytes of each in `exit` |
-//! | 2 | `stdout`, and in `exit` how much of it there is |
+//! | 2 | 0.1.0 |
 //!
 //! See decision 0136.
 
@@ -53,7 +52,7 @@ pub use host::{ProcessIdentity, boot_id, boottime_us};
 pub(crate) use host::{identity_of, own_identity, slept_us, wall_us};
 pub use lock::{LockGuard, LockState};
 pub(crate) use message::Received;
-pub use message::{Conversation, Form, Letter, MessagesRecord, Receipt};
+pub use message::{AgentMessage, Conversation, Form, MessagesRecord, Receipt};
 pub use records::{
     Cause, ExitRecord, OverdueRecord, PidRecord, StartedRecord, StdoutRecord, StopReason, StopRequest,
     Straggler, UnkillableRecord, Usage,
@@ -67,9 +66,14 @@ pub use terminal::{Keyed, NotKeyed};
 /// The version that this release writes into every file of a run directory.
 pub const VERSION: u32 = 2;
 /// The oldest version that this release reads.
-pub const OLDEST: u32 = 1;
+pub const OLDEST: u32 = 2;
 
-/// Returns true if this release takes over a run whose directory has this version. A newer version's records have no known meaning.
+/// Returns true if this release takes over a run whose directory has this version. The records of other versions have no known meaning.
 pub fn is_known(version: u32) -> bool {
     (OLDEST..=VERSION).contains(&version)
+}
+
+/// Returns a range of versions in words: `2`, or `2 to 3`.
+pub fn versions(oldest: u32, newest: u32) -> String {
+    if oldest == newest { newest.to_string() } else { format!("{oldest} to {newest}") }
 }

@@ -1,4 +1,4 @@
-//! The records that shim and daemon leave each other in a run directory.
+//! Records that the shim and the daemon write for each other into a run directory.
 
 use std::time::Duration;
 
@@ -23,12 +23,12 @@ pub struct PidRecord {
     pub init: Option<ProcessIdentity>,
 }
 
-/// `started`: the policy was applied and the command exec'ed.
+/// `started`: the policy was applied, and the command was executed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StartedRecord {
     /// The version of the directory that its writer knows.
     pub version: u32,
-    /// The worker: first `confine`, and after exec the command.
+    /// The worker's process. It runs `confine` first, and the command after `execve(2)`.
     #[serde(flatten)]
     pub worker: ProcessIdentity,
     /// Time of the exec of the command, in microseconds of `CLOCK_BOOTTIME`.
@@ -43,17 +43,17 @@ pub struct StartedRecord {
 pub enum StopReason {
     /// The worker has given its verdict.
     Verdict,
-    /// The claim was taken back.
+    /// A person has taken the claim back.
     Reclaimed,
     /// The task was cancelled, archived or moved by a person.
     Cancelled,
     /// The host or the daemon needs the slot; also the meaning of a SIGTERM without a request.
     Preempted,
-    /// At once.
+    /// The worker has to be killed at once.
     Kill,
-    /// The run has shown no progress for longer than it may.
+    /// The run has shown no progress for longer than its limit.
     Stalled,
-    /// Its service has refused it for longer than its lane allows, while it tries again and again.
+    /// The model service has refused the worker's requests for longer than the lane allows, while the worker retried.
     Refused,
 }
 
@@ -79,11 +79,11 @@ pub enum Cause {
     Deadline,
     /// The shim ended it on request.
     Stopped { reason: StopReason },
-    /// The command was never exec'ed.
+    /// The command was never executed.
     SpawnFailed(FailedStart),
 }
 
-/// `overdue`: the daemon has killed the shim, which missed a due action.
+/// `overdue`: the daemon has killed the shim, because the shim did not end the run in time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OverdueRecord {
     /// The format of the record.
@@ -103,16 +103,15 @@ pub struct Usage {
     pub system_us: u64,
     /// Largest resident set of any one process, in KiB; 0 where the resident set of the confining step may be larger.
     pub max_rss_kib: u64,
-    /// Blocks of 512 bytes that were read from storage. Reads from the page cache, a pipe or a socket do not count.
-    /// None if the kernel does not count them, and in the record of an earlier release.
+    /// Bytes that were read from storage, counted in blocks of 512 bytes. Reads from the page cache, a pipe or a socket
+    /// do not count. None if the kernel does not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_bytes: Option<u64>,
-    /// Blocks of 512 bytes that were written toward storage, counted when a page of the cache became dirty.
+    /// Bytes that were written toward storage, counted in blocks of 512 bytes when a page of the cache became dirty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_bytes: Option<u64>,
     /// Largest memory of all processes of the run at one time, in bytes, with their part of the page cache:
-    /// `memory.peak` of its cgroup. None without the memory controller, before Linux 5.19, and in the record of an
-    /// earlier release.
+    /// `memory.peak` of its cgroup. None without the memory controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_peak_bytes: Option<u64>,
 }
@@ -122,7 +121,8 @@ pub struct Usage {
 pub struct StdoutRecord {
     /// The bytes that the worker wrote.
     pub written: u64,
-    /// Bytes that are not in the file: the middle where it met its cap, and writes that a full disk refused.
+    /// Bytes that are not in the file: the middle part of an output beyond the file's limit, and writes that a full
+    /// disk refused.
     pub left_out: u64,
 }
 
@@ -140,17 +140,17 @@ pub struct ExitRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
     /// True if the kernel wrote a core file of the worker, or handed one to a program, when that signal ended it. None if no
-    /// signal did, where the worker is behind a relay, and where an earlier release wrote the record.
+    /// signal did, and where the worker is behind a relay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_dumped: Option<bool>,
-    /// True if the kernel's out-of-memory killer ended the worker; none when the host cannot tell.
+    /// True if the kernel's out-of-memory killer ended the worker; none if the host does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oom: Option<bool>,
     /// The last 4096 bytes of standard output.
     pub stdout_tail: String,
     /// The last 4096 bytes of standard error.
     pub stderr_tail: String,
-    /// Lengths of the standard output; none if the command was never executed, and in version 1.
+    /// Lengths of the standard output; none if the command was never executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdout: Option<StdoutRecord>,
     pub usage: Usage,
@@ -159,10 +159,10 @@ pub struct ExitRecord {
     pub started_at_us: Option<u64>,
     /// Time at which nothing of the run was left, in microseconds of `CLOCK_BOOTTIME`.
     pub ended_at_us: u64,
-    /// The same moment in microseconds since the epoch, as the clock of the host had it then.
+    /// The same moment in microseconds since the epoch, by the host's clock at that moment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at_wall_us: Option<i64>,
-    /// Number of processes that are left. A shim writes no record before this is 0.
+    /// Number of processes of the run that are left. A shim writes the record only when this is 0.
     pub survivors: u32,
     /// Descendants that outlived the worker and had to be ended.
     pub lingered: u32,
@@ -175,8 +175,8 @@ impl ExitRecord {
         Some(Duration::from_micros(us))
     }
 
-    /// Returns the end of a run of which nothing else is known.
-    pub fn of(cause: Cause, ended_at_us: u64) -> Self {
+    /// Returns the record of a run of which only the cause and the time of its end are known.
+    pub fn with_cause(cause: Cause, ended_at_us: u64) -> Self {
         ExitRecord {
             version: VERSION,
             cause,
@@ -202,9 +202,9 @@ impl ExitRecord {
 pub struct Straggler {
     /// The process id.
     pub pid: i32,
-    /// Its name, which the process itself chooses: 15 bytes at most.
+    /// Name of the process, at most 15 bytes. The process can choose it, so it proves nothing.
     pub name: String,
-    /// Its state as `/proc/<pid>/stat` has it: `D`, `R`, …
+    /// State of the process, as in `/proc/<pid>/stat`: `D`, `R`, …
     pub state: char,
 }
 
@@ -213,12 +213,11 @@ pub struct Straggler {
 pub struct UnkillableRecord {
     /// The format of the record.
     pub version: u32,
-    /// Time at which these were first seen, in microseconds of `CLOCK_BOOTTIME`.
+    /// Time at which these processes were first seen, in microseconds of `CLOCK_BOOTTIME`.
     pub at_us: u64,
-    /// Processes left, [`UnkillableRecord::NAMED`] at most.
+    /// Remaining processes, at most [`UnkillableRecord::NAMED`], by process id.
     pub processes: Vec<Straggler>,
     /// Number of further processes.
-    #[serde(default)]
     pub more: usize,
 }
 
@@ -226,15 +225,15 @@ impl UnkillableRecord {
     /// Limit on the processes that a record names: a run may have left thousands.
     pub const NAMED: usize = 16;
 
-    /// Builds the record of the processes left of a run.
-    pub(crate) fn of(mut processes: Vec<Straggler>, at_us: u64) -> Self {
+    /// Returns the record of the remaining processes of a run.
+    pub(crate) fn from_processes(mut processes: Vec<Straggler>, at_us: u64) -> Self {
         processes.sort_by_key(|straggler| straggler.pid);
         let more = processes.len().saturating_sub(Self::NAMED);
         processes.truncate(Self::NAMED);
         Self { version: VERSION, at_us, processes, more }
     }
 
-    /// Returns true if both records name the same processes, at any time.
+    /// Returns true if both records have the same processes; their times may differ.
     pub(crate) fn is_as(&self, other: &Self) -> bool {
         (&self.processes, self.more) == (&other.processes, other.more)
     }

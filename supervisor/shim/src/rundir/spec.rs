@@ -1,4 +1,4 @@
-//! `spec.json`: everything that one run needs, written by the daemon before the shim starts.
+//! `spec.json`: the parameters of one run, which the daemon writes before it starts the shim.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,84 +12,80 @@ use super::{Conversation, VERSION};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stdin {
-    /// Nothing: end of file at once.
+    /// `/dev/null`: the worker reads the end of file at once.
     Null,
     /// The content of a file, such as a prompt.
     File(PathBuf),
 }
 
-/// The size of a terminal, in characters.
+/// Size of a terminal, in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalSize {
-    /// Its lines.
+    /// Number of lines.
     pub rows: u16,
-    /// The characters of a line.
+    /// Number of characters in a line.
     pub columns: u16,
 }
 
-/// A run, complete: `spec.json` in its run directory.
+/// Parameters of a run: `spec.json` in its run directory.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct RunSpec {
-    /// The version of the directory that its writer knows.
+    /// Version of the run directory that its writer knows.
     pub version: u32,
-    /// The board's UUID.
+    /// UUID of the board that has the run.
     pub board: String,
-    /// The name that the board had when the run started.
+    /// Name of the board at the start of the run.
     pub board_name: String,
     pub task: String,
     /// The run's number on its board.
     pub run: i64,
     /// The nonce of the claim that this run belongs to.
     pub nonce: String,
-    /// The command; a first word without a slash is looked up in the `PATH` of `env`.
+    /// Command of the worker. A first word without a slash is looked up in the `PATH` of `env`.
     pub argv: Vec<String>,
     /// The whole environment of the command.
     pub env: BTreeMap<String, String>,
-    /// The workspace, in which the command starts,
+    /// Workspace.
     pub cwd: PathBuf,
-    /// unless it starts in a directory outside of that.
+    /// Directory outside of the workspace in which the command starts; none if it starts in the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outside: Option<PathBuf>,
     /// Standard input of the command.
     pub stdin: Stdin,
-    /// Protocol in which its agent takes messages while it works, the prompt among them; none if it takes none.
-    #[serde(default)]
+    /// Protocol in which its agent takes messages while it works, the first of which is the prompt; none if it takes none.
     pub conversation: Option<Conversation>,
-    /// The terminal that the command runs at, in the place of standard input, output and error; none if it runs at none.
+    /// Size of the terminal that replaces standard input, output and error of the command; none without a terminal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminal: Option<TerminalSize>,
-    /// The file that collects the worker's output.
+    /// File with the output of the worker.
     pub log: PathBuf,
-    /// The size that the log never exceeds, in bytes.
+    /// Limit on the size of the log, in bytes.
     pub log_cap: u64,
-    /// The size that the file `stdout` never exceeds, in bytes.
-    #[serde(default)]
+    /// Limit on the size of the file `stdout`, in bytes.
     pub stdout_cap: u64,
     /// Time by which the worker has to end, in microseconds of `CLOCK_BOOTTIME`.
     pub deadline_us: Option<u64>,
-    /// The time between TERM and KILL at the deadline, in milliseconds.
+    /// Time between SIGTERM and SIGKILL at the deadline, in milliseconds.
     pub grace_ms: u64,
     /// Limit on the time without progress, in milliseconds; none for no limit.
-    #[serde(default)]
     pub idle_ms: Option<u64>,
     /// Restrictions of the worker.
     pub policy: policies::Policy,
-    /// The concrete places and ids that the policy's words stand for.
+    /// Paths and ids of this run that the policy refers to, such as its workspace and its user.
     pub surroundings: policies::Surroundings,
-    /// The run's cgroup directory; its leaves `shim` and `work` exist.
+    /// Directory of the run's cgroup, whose leaves `shim` and `work` exist; none on a host without one.
     pub cgroup: Option<PathBuf>,
-    /// The daemon's datagram socket.
-    pub poke: PathBuf,
-    /// Layers that the host can enforce, as the daemon has found; without them confine probes the host itself.
-    #[serde(default)]
+    /// Datagram socket on which the daemon is notified of new records.
+    #[serde(rename = "poke")]
+    pub event_socket: PathBuf,
+    /// Layers that the host can enforce, as the daemon has determined. Without them, `confine` examines the host itself.
     pub host: Option<policies::Support>,
-    /// The lease on the workspace, which the shim owns as long as it lives.
-    #[serde(default)]
+    /// Lease on the workspace, which the shim takes and owns until its end.
     pub lease: Option<LeaseSpec>,
 }
 
 impl RunSpec {
-    /// Spec of a program that is no run of a task: it is on no board, reads nothing, and has no log and no limits of its own.
+    /// Makes the spec of a program outside of any task. It has no board, no input, no log and no time limits.
     #[must_use]
     pub fn of_program(
         argv: Vec<String>,
@@ -122,22 +118,22 @@ impl RunSpec {
             policy,
             surroundings,
             cgroup: None,
-            poke: PathBuf::new(),
+            event_socket: PathBuf::new(),
             host: Some(host),
             lease: None,
         }
     }
 }
 
-/// The lease that a shim takes.
+/// Lease that a shim takes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaseSpec {
     /// The directory of lease files.
     pub dir: PathBuf,
     pub workspace: PathBuf,
-    /// Identity of the directory.
-    pub place: workspace::Place,
-    /// Owner of the directory, for messages.
+    /// Device and inode of the directory.
+    pub place: workspace::FileIdentity,
+    /// Owner of the lease, for messages.
     pub holder: workspace::LeaseHolder,
 }
 
@@ -155,10 +151,10 @@ impl fmt::Debug for RunSpec {
     }
 }
 
-/// The part of a spec that the shim itself acts on.
+/// Part of a spec that the shim itself needs.
 ///
-/// A shim holds no environment, no secret and no policy in its memory, and a policy that cannot be read becomes
-/// a recorded failure of `confine` instead of a shim that cannot start.
+/// So a shim has no environment, no secret and no policy in its memory. A policy that cannot be parsed is recorded as a
+/// failure of `confine`, and does not keep the shim from starting.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ShimSpec {
     pub(crate) version: u32,
@@ -170,44 +166,38 @@ pub(crate) struct ShimSpec {
     pub(crate) nonce: String,
     pub(crate) stdin: Stdin,
     /// Protocol in which its agent takes messages while it works; none if it takes none.
-    #[serde(default)]
     pub(crate) conversation: Option<Conversation>,
-    /// The terminal that its worker runs at; none if it runs at none.
-    #[serde(default)]
+    /// Size of the terminal of its worker; none without a terminal.
     pub(crate) terminal: Option<TerminalSize>,
-    /// The file that collects the worker's output.
+    /// File with the output of the worker.
     pub(crate) log: PathBuf,
-    /// The size that the log never exceeds, in bytes.
+    /// Limit on the size of the log, in bytes.
     pub(crate) log_cap: u64,
-    /// The size that the file `stdout` never exceeds, in bytes.
-    #[serde(default)]
+    /// Limit on the size of the file `stdout`, in bytes.
     pub(crate) stdout_cap: u64,
     /// Time by which the worker has to end, in microseconds of `CLOCK_BOOTTIME`.
     pub(crate) deadline_us: Option<u64>,
-    /// The time between TERM and KILL at the deadline, in milliseconds.
+    /// Time between SIGTERM and SIGKILL at the deadline, in milliseconds.
     pub(crate) grace_ms: u64,
     /// Limit on the time without progress, in milliseconds; none for no limit.
-    #[serde(default)]
     pub(crate) idle_ms: Option<u64>,
     /// User and groups of the worker.
     pub(crate) surroundings: ShimSurroundings,
     pub(crate) cgroup: Option<PathBuf>,
-    /// The daemon's datagram socket.
-    pub(crate) poke: PathBuf,
-    #[serde(default)]
+    /// Datagram socket on which the daemon is notified of new records.
+    #[serde(rename = "poke")]
+    pub(crate) event_socket: PathBuf,
     pub(crate) lease: Option<LeaseSpec>,
 }
 
-/// The part of the surroundings that the shim itself acts on.
+/// Part of the surroundings that the shim itself needs.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ShimSurroundings {
-    /// The worker's user and group; none when it keeps the daemon's.
+    /// User and group of the worker; none for the daemon's.
     pub(crate) identity: Option<policies::Identity>,
-    /// The pid namespace that the worker is born in; none if it shares the host's.
-    #[serde(default)]
+    /// Pid namespace in which the worker is created; none for the host's.
     pub(crate) pid_namespace: Option<policies::PidNamespace>,
-    /// Path of the listening socket of the run's proxy, which the shim keeps; none if it has none.
-    #[serde(default)]
+    /// Path of the socket over which the shim hands out the listening socket of the run's proxy; none without a proxy.
     pub(crate) proxy: Option<PathBuf>,
 }
 
@@ -217,8 +207,8 @@ mod tests {
 
     #[test]
     fn the_shim_reads_its_part_and_ignores_what_it_does_not_know() {
-        let text = r#"{"version":1,"board":"b","run":7,"nonce":"n","stdin":{"file":"/p"},"log":"/l","log_cap":9,
-            "deadline_us":null,"grace_ms":5000,"surroundings":{"identity":null,"novelty":1},"policy":42,
+        let text = r#"{"version":2,"board":"b","run":7,"nonce":"n","stdin":{"file":"/p"},"log":"/l","log_cap":9,
+            "stdout_cap":9,"deadline_us":null,"grace_ms":5000,"surroundings":{"identity":null,"novelty":1},"policy":42,
             "cgroup":null,"poke":"/s","novelty":[]}"#;
         let spec: ShimSpec = serde_json::from_str(text).unwrap();
         assert_eq!((spec.run, spec.stdin), (7, Stdin::File("/p".into())));

@@ -19,7 +19,7 @@ pub struct ProcessStat {
 
 impl ProcessStat {
     /// Reads the line of a live or unreaped process.
-    pub fn of(pid: i32) -> io::Result<Self> {
+    pub fn of_process(pid: i32) -> io::Result<Self> {
         Self::read(&Path::new("/proc").join(pid.to_string()).join("stat"))
     }
 
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn the_calling_process_finds_itself() {
-        let own = ProcessStat::of(std::process::id().cast_signed()).unwrap();
+        let own = ProcessStat::of_process(std::process::id().cast_signed()).unwrap();
         let stat = procfs::process::Process::myself().unwrap().stat().unwrap();
         assert_eq!((own.start_ticks, own.parent), (stat.starttime, stat.ppid));
     }

@@ -20,7 +20,7 @@ const DOCUMENT_BYTES: u64 = 4 * 1024 * 1024;
 #[derive(Debug)]
 pub struct Stdout {
     tail: String,
-    /// None where a shim of version 1 made none.
+    /// None if it is missing: the shim could not make it, or a power loss took its name. The tail stands for it.
     file: Option<File>,
 }
 
@@ -42,7 +42,7 @@ impl Stdout {
         Ok((Stdout { tail: String::new(), file: Some(file) }, length))
     }
 
-    /// The last 4096 bytes, of what version ever.
+    /// The last 4096 bytes.
     pub fn tail(&self) -> &str {
         &self.tail
     }
@@ -110,9 +110,9 @@ enum Long {
 }
 
 /// Reads the rest of a long line, and returns the line with its long values cut; none if it is still too long.
-fn cut_line(begun: &[u8], reader: &mut impl io::BufRead) -> io::Result<Option<Vec<u8>>> {
+fn cut_line(beginning: &[u8], reader: &mut impl io::BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut cut = CutValues::default();
-    cut.push(begun);
+    cut.push(beginning);
     loop {
         let chunk = reader.fill_buf()?;
         let end = chunk.iter().position(|byte| *byte == b'\n');
@@ -136,7 +136,7 @@ mod tests {
         if let Some(content) = content {
             std::fs::write(&path, content).unwrap();
         }
-        let record = ExitRecord { stdout_tail: tail.to_owned(), ..ExitRecord::of(Cause::Exited, 1) };
+        let record = ExitRecord { stdout_tail: tail.to_owned(), ..ExitRecord::with_cause(Cause::Exited, 1) };
         let stdout = Stdout::open(&path, &record).unwrap();
         let mut lines = Vec::new();
         stdout.each_line(|line| lines.push(String::from_utf8_lossy(line).into_owned()));
@@ -166,7 +166,7 @@ mod tests {
         let long = r#"a\"\\é\ud83d\ude00"#.repeat(200_000);
         let many = "[],".repeat(1_000_000);
         std::fs::write(&path, format!("{{\"a\":\"{long}\",\"b\":7}}\n[{many}1]\nlast")).unwrap();
-        let stdout = Stdout::open(&path, &ExitRecord::of(Cause::Exited, 1)).unwrap();
+        let stdout = Stdout::open(&path, &ExitRecord::with_cause(Cause::Exited, 1)).unwrap();
         let mut lines = Vec::new();
         stdout.each_json_line(|line| lines.push(String::from_utf8(line.to_vec()).unwrap()));
         assert_eq!(lines.len(), 2, "a line that stays too long is passed over");
@@ -181,7 +181,7 @@ mod tests {
         let path = place.path().join("stdout");
         let whole = |size: u64| {
             std::fs::File::create(&path).unwrap().set_len(size).unwrap();
-            let stdout = Stdout::open(&path, &ExitRecord::of(Cause::Exited, 1)).unwrap();
+            let stdout = Stdout::open(&path, &ExitRecord::with_cause(Cause::Exited, 1)).unwrap();
             stdout.whole().map(|text| text.len() as u64)
         };
         assert_eq!(whole(7), Some(7));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_version_1_has_the_lines_of_its_tail() {
+    fn a_run_without_the_file_has_the_lines_of_its_tail() {
         assert_eq!(lines(None, "rn\nlast\n"), ["rn", "last"]);
     }
 }

@@ -88,8 +88,8 @@ impl RunDir {
 
     /// Returns true if the run has a terminal: its shim has made the FIFO.
     pub fn has_terminal(&self) -> bool {
-        let found = std::fs::symlink_metadata(self.keys_path());
-        found.is_ok_and(|found| found.file_type().is_fifo())
+        let metadata = std::fs::symlink_metadata(self.keys_path());
+        metadata.is_ok_and(|found| found.file_type().is_fifo())
     }
 
     /// Passes a frame to the terminal of a live run, whole or not at all. Never waits.

@@ -15,7 +15,7 @@ use crate::resources::surface;
 use base::failure::Failure;
 use base::owner::OwnerLock;
 use base::terminal::complain;
-use daemon::{Extent, StopPlan};
+use daemon::{DaemonMode, StopPlan};
 use host::service_manager::{Job, Manager};
 use host::watch;
 use setup::config::Tuning;
@@ -88,7 +88,7 @@ pub(super) async fn after_stop(line: &CommandLine, manager: Manager, unit: &str)
         return Ok(0);
     }
     start_log(line.output, "info", LogFormat::Auto);
-    let ended = daemon::run(root, Extent::Ending, Tuning::default(), mcp::mount(surface()), || {});
+    let ended = daemon::run(root, DaemonMode::Ending, Tuning::default(), mcp::mount(surface()), || {});
     match tokio::time::timeout(LEFT, ended).await {
         Ok(ended) => ended.map(|_| 0),
         Err(_) => Err(Failure::failed(format!("what the daemon left has not ended within {LEFT:?}"))

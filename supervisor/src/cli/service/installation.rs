@@ -1,4 +1,4 @@
-//! Installs and removes the service, and reports its state.
+//! Installs and removes the systemd units of the service, and reports its state: `supervisor service`.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
@@ -10,18 +10,18 @@ use crate::output::Output;
 use base::environment;
 use base::exit::Code;
 use base::failure::Failure;
-use host::account::account;
 use host::service_manager::Manager;
+use host::unix_user::user_by_uid;
 
-/// Start of the service: at once, or later.
+/// Time of the first start of an installed service. In both cases, it also starts with the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Start {
+pub(super) enum StartMode {
     Now,
     Later,
 }
 
-/// Writes the units and makes the service manager read, enable and start them.
-pub(super) fn install(manager: Manager, start: Start, output: Output) -> Result<u8, Failure> {
+/// Writes the units, makes the service manager read and enable them, and starts the service if asked to.
+pub(super) fn install(manager: Manager, start: StartMode, output: Output) -> Result<u8, Failure> {
     require(manager, "install")?;
     if manager == Manager::System {
         require_own_program(&program()?)?;
@@ -36,11 +36,11 @@ pub(super) fn install(manager: Manager, start: Start, output: Output) -> Result<
     }
     systemctl(manager, &["daemon-reload"])?;
     match start {
-        Start::Now => {
+        StartMode::Now => {
             systemctl(manager, &["enable", "--now", MAIN])?;
             output.text("Started; it starts with the host from now on. supervisor status shows it.\n")?;
         }
-        Start::Later => {
+        StartMode::Later => {
             systemctl(manager, &["enable", MAIN])?;
             output.text(&format!(
                 "It starts with the host from now on; start it now with: systemctl {} start supervisor\n",
@@ -54,7 +54,7 @@ pub(super) fn install(manager: Manager, start: Start, output: Output) -> Result<
     Ok(0)
 }
 
-/// Prints what `install` would write.
+/// Prints the units that `install` would write.
 pub(super) fn print(manager: Manager, output: Output) -> Result<u8, Failure> {
     for file in wanted(manager)? {
         output.text(&format!("# {}\n{}\n", file.path.display(), file.text))?;
@@ -62,7 +62,7 @@ pub(super) fn print(manager: Manager, output: Output) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Stops the service and removes its units. Boards and configuration stay.
+/// Stops the service and removes its units. Boards, logs and configuration are kept.
 pub(super) fn uninstall(manager: Manager, output: Output) -> Result<u8, Failure> {
     require(manager, "uninstall")?;
     let there: Vec<UnitFile> = wanted(manager)?.into_iter().filter(|file| file.path.exists()).collect();
@@ -76,7 +76,7 @@ pub(super) fn uninstall(manager: Manager, output: Output) -> Result<u8, Failure>
     for file in &there {
         refuse_foreign(manager, &file.path)?;
     }
-    // The socket is stopped first: otherwise the next command would start the service again.
+    // The socket is stopped first: otherwise the next command of a user would start the service again.
     let has_socket = there.iter().any(|file| file.path.ends_with(SOCKET));
     let units = has_socket.then_some(SOCKET).into_iter().chain([MAIN]);
     systemctl(manager, &["disable", "--now"].into_iter().chain(units).collect::<Vec<_>>())?;
@@ -89,7 +89,7 @@ pub(super) fn uninstall(manager: Manager, output: Output) -> Result<u8, Failure>
     Ok(0)
 }
 
-/// Reports the state of the service. Returns 3 if it is not active, as systemctl does.
+/// Reports the state of the service. Returns exit code 3 if it is not active, as `systemctl is-active` does.
 pub(super) fn status(manager: Manager, output: Output) -> Result<u8, Failure> {
     require_systemd(manager)?;
     let properties = format!("--property={}", KEYS.join(","));
@@ -137,7 +137,7 @@ const KEYS: [&str; 8] = [
 /// Exit code of `systemctl is-active` for a service that is not active.
 const NOT_ACTIVE: u8 = 3;
 
-/// Returns the files of the service for this program.
+/// Returns the unit files that start this program.
 fn wanted(manager: Manager) -> Result<Vec<UnitFile>, Failure> {
     Ok(files(manager, &program()?, &directory(manager)?))
 }
@@ -148,8 +148,9 @@ fn program() -> Result<PathBuf, Failure> {
         .map_err(|e| Failure::failed(format!("the path of this program cannot be found: {e}")))
 }
 
-/// Refuses a program that other users than root could replace, because the host's service runs it as root. A group with
-/// write access is trusted, as Debian trusts `staff` with `/usr/local`.
+/// Refuses a program that users other than root could replace, because the host's service runs it as root. Each
+/// directory above the program is checked as well. A group with write access is trusted, as Debian trusts the group
+/// `staff` with `/usr/local`.
 fn require_own_program(program: &Path) -> Result<(), Failure> {
     for place in program.ancestors() {
         let meta = std::fs::symlink_metadata(place).map_err(|e| Failure::file("look at", place, &e))?;
@@ -168,7 +169,7 @@ fn require_own_program(program: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the directory of a person's units (`systemd.unit(5)`).
+/// Returns the directory for units that no package installed (systemd.unit(5)).
 fn directory(manager: Manager) -> Result<PathBuf, Failure> {
     match manager {
         Manager::System => Ok("/etc/systemd/system".into()),
@@ -183,7 +184,7 @@ fn directory(manager: Manager) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Refuses users who may not install, and hosts without systemd.
+/// Refuses the host's service to users other than root, and hosts without systemd. `verb` names the action in the error.
 fn require(manager: Manager, verb: &str) -> Result<(), Failure> {
     let root = nix::unistd::geteuid().is_root();
     if manager == Manager::System && !root {
@@ -240,7 +241,7 @@ fn write(file: &UnitFile) -> Result<(), Failure> {
 
 /// Returns true if the services of this user continue after the last logout (`loginctl(1)`).
 fn lingers() -> bool {
-    let user = account(nix::unistd::geteuid());
+    let user = user_by_uid(nix::unistd::geteuid());
     user.is_some_and(|user| Path::new("/var/lib/systemd/linger").join(user.name).exists())
 }
 
@@ -253,8 +254,8 @@ fn systemctl(manager: Manager, arguments: &[&str]) -> Result<String, Failure> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(Failure::failed(format!("`{line}` failed: {}", said.trim()))
+    let message = String::from_utf8_lossy(&output.stderr);
+    Err(Failure::failed(format!("`{line}` failed: {}", message.trim()))
         .hint("journalctl -u supervisor may say more"))
 }
 

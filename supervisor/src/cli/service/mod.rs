@@ -5,7 +5,7 @@ mod installation;
 mod units;
 
 use self::ending::{after_stop, at_stop};
-use self::installation::{Start, install, print, status, uninstall};
+use self::installation::{StartMode, install, print, status, uninstall};
 use super::CommandLine;
 use super::restore::refuse_worker;
 use crate::client::Client;
@@ -96,8 +96,8 @@ pub(super) async fn run(line: &CommandLine, service: Service) -> Result<u8, Fail
             require_no_root(choice)?;
             match (printed, no_start) {
                 (true, _) => print(manager, line.output),
-                (false, true) => install(manager, Start::Later, line.output),
-                (false, false) => install(manager, Start::Now, line.output),
+                (false, true) => install(manager, StartMode::Later, line.output),
+                (false, false) => install(manager, StartMode::Now, line.output),
             }
         }
         Subcommand::Uninstall => {

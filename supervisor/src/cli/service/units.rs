@@ -1,13 +1,13 @@
-//! The units of the service from `systemd/`, with the path of the program on this host.
+//! Unit files for `service install`: the files of `systemd/`, with the path of the program on this host.
 
 use std::path::{Path, PathBuf};
 
 use host::service_manager::Manager;
 
-/// First line of an installed file. Files without it were written by others.
+/// Beginning of the first line of an installed file. A file without it was written by another program or a person.
 const MARK: &str = "# Written by `supervisor service install`, which replaces it; settings of your own: ";
 
-/// Returns the command with which a person adds own settings to the unit.
+/// Returns the command with which a person adds settings to the unit.
 pub(super) fn editor(manager: Manager) -> &'static str {
     match manager {
         Manager::System => "systemctl edit supervisor",
@@ -15,32 +15,33 @@ pub(super) fn editor(manager: Manager) -> &'static str {
     }
 }
 
-/// The units of the host's service, by name.
+/// Texts of the units of the host's service, by name.
 const SYSTEM: [(&str, &str); 3] = [
     ("supervisor.service", include_str!("../../../../systemd/supervisor.service")),
     ("supervisor-stop.service", include_str!("../../../../systemd/supervisor-stop.service")),
     (SOCKET, include_str!("../../../../systemd/supervisor.socket")),
 ];
+/// Texts of the units of a user's service, by name.
 const USER: [(&str, &str); 3] = [
     ("supervisor.service", include_str!("../../../../systemd/user/supervisor.service")),
     ("supervisor-stop.service", include_str!("../../../../systemd/user/supervisor-stop.service")),
     (SOCKET, include_str!("../../../../systemd/user/supervisor.socket")),
 ];
 
-/// The main unit of the service.
+/// Name of the unit that runs the daemon.
 pub(super) const MAIN: &str = "supervisor.service";
 
-/// The unit by which systemd listens on the operator's socket, if a person enables it.
+/// Name of the unit with which systemd listens on the operator's socket. A person enables it.
 pub(super) const SOCKET: &str = "supervisor.socket";
 
-/// A file to be written.
+/// Unit file to be installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UnitFile {
     pub(super) path: PathBuf,
     pub(super) text: String,
 }
 
-/// Returns the files of the service that runs a program, in a directory of units.
+/// Returns the unit files of a service that runs `program`, with their paths in the directory `dir`.
 pub(super) fn files(manager: Manager, program: &Path, dir: &Path) -> Vec<UnitFile> {
     let (units, shipped) = match manager {
         Manager::System => (SYSTEM, "/usr/local/bin/supervisor"),
@@ -59,8 +60,8 @@ pub(super) fn is_own(text: &str) -> bool {
     text.starts_with(MARK)
 }
 
-/// Escapes a path for a command line in a unit (`systemd.service(5)`), where `%` and `$` have a meaning and a space
-/// separates words.
+/// Escapes a path for a command line in a unit, where `%` begins a specifier, `$` a variable, and a space separates
+/// words (systemd.service(5), "Command lines").
 fn escaped(program: &Path) -> String {
     let text = program.display().to_string().replace('%', "%%").replace('$', "$$");
     if text.contains([' ', '\t', '"', '\\', '\'', ';']) {

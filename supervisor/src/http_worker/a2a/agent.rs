@@ -9,9 +9,9 @@ use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, StatusCode, Uri};
 use serde_json::{Value, json};
 
-use super::super::answer::Answer;
 use super::super::connection;
-use super::super::order::{Order, address, headers};
+use super::super::request::{ServiceRequest, address, headers};
+use super::super::response::ResponseMeaning;
 use base::a2a_wire::VERSION;
 use base::environment;
 use base::exit::Code;
@@ -42,7 +42,7 @@ impl Agent {
         headers.remove("idempotency-key");
         headers.insert(HeaderName::from_static("a2a-version"), HeaderValue::from_static(VERSION));
         let broker = || environment::text(BY_BROKER);
-        let order = Order {
+        let order = ServiceRequest {
             method: Method::GET,
             uri: address(service, broker())?,
             url: service.url.clone(),
@@ -75,7 +75,7 @@ impl Agent {
 
     pub(super) async fn call(&self, method: &str, params: Value) -> Result<Value, Failure> {
         let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        let order = Order {
+        let order = ServiceRequest {
             method: Method::POST,
             uri: self.uri.clone(),
             url: self.url.clone(),
@@ -102,20 +102,20 @@ fn interface(card: &Value, url: &str) -> Result<String, Failure> {
         one["protocolBinding"] == "JSONRPC" && (version == VERSION || version.starts_with("1.0."))
     };
     let found = interfaces.iter().find(speaks).and_then(|one| one["url"].as_str());
-    let found = found.ok_or_else(|| fail(format!("names no interface for JSON-RPC of A2A {VERSION}")))?;
-    let (own, other) = (url.parse::<Uri>().ok(), found.parse::<Uri>().ok());
+    let url_text = found.ok_or_else(|| fail(format!("names no interface for JSON-RPC of A2A {VERSION}")))?;
+    let (own, other) = (url.parse::<Uri>().ok(), url_text.parse::<Uri>().ok());
     let place = |uri: &Option<Uri>| {
         uri.as_ref().map(|uri| (uri.scheme_str().map(str::to_owned), uri.authority().cloned()))
     };
     if place(&own).is_none() || place(&own) != place(&other) {
-        return Err(fail(format!("names the interface {}, which is at another address", short(found)))
+        return Err(fail(format!("names the interface {}, which is at another address", short(url_text)))
             .hint("a lane reaches the host of its card alone; have the agent name an interface there"));
     }
-    Ok(found.to_owned())
+    Ok(url_text.to_owned())
 }
 
 /// Sends a request, and reads the response as JSON, within a time limit.
-async fn exchange(order: &Order, most: usize, limit: Duration) -> Result<Value, Failure> {
+async fn exchange(order: &ServiceRequest, most: usize, limit: Duration) -> Result<Value, Failure> {
     let late = || {
         let why = format!("the agent at {} has not answered within {} s", order.url, limit.as_secs());
         Failure::new(Code::Unreachable, why)
@@ -123,7 +123,7 @@ async fn exchange(order: &Order, most: usize, limit: Duration) -> Result<Value, 
     tokio::time::timeout(limit, converse(order, most)).await.map_err(|_| late())?
 }
 
-async fn converse(order: &Order, most: usize) -> Result<Value, Failure> {
+async fn converse(order: &ServiceRequest, most: usize) -> Result<Value, Failure> {
     let (head, body) = connection::send(order).await?.into_parts();
     let body = Limited::new(body, most).collect().await.map_err(|e| {
         let why = with_causes(e.as_ref());
@@ -135,7 +135,7 @@ async fn converse(order: &Order, most: usize) -> Result<Value, Failure> {
     let body = body.to_bytes();
     if head.status != StatusCode::OK {
         let words = format!(": {}", short(String::from_utf8_lossy(&body).lines().next().unwrap_or_default()));
-        return Err(match Answer::refusal(head.status, &head.headers, &words) {
+        return Err(match ResponseMeaning::refusal(head.status, &head.headers, &words) {
             Ok((why, _)) => Failure::new(Code::Throttled, why),
             Err(failure) => failure,
         });
@@ -171,7 +171,7 @@ mod tests {
                 tokio::io::AsyncWriteExt::write_all(&mut stream, head.as_bytes()).await.unwrap();
                 std::future::pending::<()>().await;
             });
-            let order = Order {
+            let order = ServiceRequest {
                 method: Method::GET,
                 uri: url.parse().unwrap(),
                 url,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::verdict::Verdict;
+use super::super::verdict::ServiceVerdict;
 use super::NOTE;
 use base::a2a_wire::State;
 use base::failure::Failure;
@@ -20,29 +20,29 @@ pub(super) fn state(task: &Value) -> State {
 }
 
 /// Returns the verdict for the final state of the agent's task.
-pub(super) fn ending(task: &Value) -> Result<Verdict, Failure> {
+pub(super) fn ending(task: &Value) -> Result<ServiceVerdict, Failure> {
     let words = text(&task["status"]["message"]["parts"]);
-    let said = |otherwise: &str| if words.is_empty() { otherwise.to_owned() } else { words.clone() };
+    let words_or = |otherwise: &str| if words.is_empty() { otherwise.to_owned() } else { words.clone() };
     let verdict = match state(task) {
         State::Completed => {
             json!({ "complete": { "summary": summary(task, &words), "metadata": metadata(task) } })
         }
         State::InputRequired => json!({ "block": {
-            "question": said("the agent needs an answer"), "free_text": true, "notes": note(task),
+            "question": words_or("the agent needs an answer"), "free_text": true, "notes": note(task),
         } }),
         State::AuthRequired => json!({ "block": {
-            "reason": said("the agent needs an authorization"), "kind": "capability", "notes": note(task),
+            "reason": words_or("the agent needs an authorization"), "kind": "capability", "notes": note(task),
         } }),
         State::Rejected => json!({ "block": {
-            "reason": format!("the agent rejects the task: {}", said("it gives no reason")), "kind": "capability",
+            "reason": format!("the agent rejects the task: {}", words_or("it gives no reason")), "kind": "capability",
         } }),
         State::Failed => {
-            return Err(Failure::failed(format!("the agent has failed: {}", said("it gives no reason"))));
+            return Err(Failure::failed(format!("the agent has failed: {}", words_or("it gives no reason"))));
         }
         State::Canceled => return Err(Failure::failed("the agent has cancelled the task")),
         State::Submitted | State::Working => return Err(Failure::failed("the agent names no task")),
     };
-    Verdict::parse(verdict.to_string().as_bytes())
+    ServiceVerdict::parse(verdict.to_string().as_bytes())
 }
 
 /// Returns the summary: the texts of a task's artifacts.
@@ -100,7 +100,7 @@ fn cut(mut text: String, most: usize) -> String {
 mod tests {
     use super::*;
 
-    fn told(state: &str) -> String {
+    fn reported(state: &str) -> String {
         let task = json!({
             "id": "t-1", "contextId": "c-1",
             "status": {"state": state, "message": {"parts": [{"text": "words"}]}},
@@ -114,20 +114,20 @@ mod tests {
 
     #[test]
     fn each_state_is_a_verdict_or_a_failure() {
-        let done = told("TASK_STATE_COMPLETED");
+        let done = reported("TASK_STATE_COMPLETED");
         assert!(
             done.starts_with("Complete") && done.contains("the result") && done.contains("pages"),
             "{done}"
         );
-        let asks = told("TASK_STATE_INPUT_REQUIRED");
+        let asks = reported("TASK_STATE_INPUT_REQUIRED");
         assert!(
             asks.starts_with("Block") && asks.contains("words") && asks.contains("a2a-task: t-1"),
             "{asks}"
         );
-        assert!(told("TASK_STATE_AUTH_REQUIRED").contains("Capability"));
-        assert!(told("TASK_STATE_REJECTED").contains("the agent rejects the task: words"));
-        assert_eq!(told("TASK_STATE_FAILED"), "the agent has failed: words");
-        assert_eq!(told("TASK_STATE_CANCELED"), "the agent has cancelled the task");
+        assert!(reported("TASK_STATE_AUTH_REQUIRED").contains("Capability"));
+        assert!(reported("TASK_STATE_REJECTED").contains("the agent rejects the task: words"));
+        assert_eq!(reported("TASK_STATE_FAILED"), "the agent has failed: words");
+        assert_eq!(reported("TASK_STATE_CANCELED"), "the agent has cancelled the task");
         for state in ["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING", "TASK_STATE_OF_TOMORROW"] {
             assert!(!super::state(&json!({"status": {"state": state}})).rests(), "{state}");
         }

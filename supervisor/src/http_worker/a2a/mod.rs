@@ -1,14 +1,14 @@
-//! `supervisor __a2a`: worker of the lane `a2a`. Gives its task to an agent that speaks A2A 1.0, follows it there, and
-//! reports the result to the board.
+//! `supervisor __a2a`: worker of the lane `a2a`. Gives its task to a remote agent that speaks A2A 1.0, waits for the
+//! agent's task, and reports the result to the board.
 //!
-//! The process runs confined, like every worker. The agent's responses are hostile: they are limited, and the verdict
-//! goes through a verb of this run, with the checks of every worker. A run that is ended cancels the agent's task. A
-//! question of the agent becomes one of this task; the answer goes to the same task of the agent, whose id is kept in
-//! the notes.
+//! The process runs confined, like every worker. The agent's responses are hostile: their size is limited, and the
+//! verdict goes through a verb of this run, with the checks of every worker. When the run is ended, the process cancels
+//! the agent's task. A question of the agent becomes a question of this task; the answer goes to the same task of the
+//! agent, whose id is kept in the notes.
 //!
-//! The process asks with `GetTask` instead of reading a stream, which each restart of the daemon would cut. The
-//! interface of a card has to be at the address of the card, because a card that could name another host could lead
-//! the token away.
+//! The process polls with `GetTask` instead of reading a stream, because each restart of the daemon would cut the
+//! stream. The interface in an agent's card must have the address of the card, because the token of the agent would
+//! otherwise go to any host that the card names.
 
 mod agent;
 mod ending;
@@ -25,21 +25,22 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use self::agent::Agent;
 use self::ending::{ending, state};
-use super::order::CONTEXT_BYTES;
+use super::request::CONTEXT_BYTES;
 use crate::client::Client;
 use base::environment;
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::complain;
 use setup::lanes::Service;
-use verbs::{Show, Shown};
+use verbs::{Show, ShownTask};
 
 /// First and longest interval between two reads of the agent's task.
 const LOOK: Duration = Duration::from_millis(250);
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
 /// Time for which an unreachable agent is retried. A restart of the daemon cuts connections through its proxy.
 const AWAY: Duration = Duration::from_mins(2);
-/// Longest wait for the agent to cancel its task when this run is ended. The run has five seconds by default.
+/// Time limit of the cancellation of the agent's task when this run is ended. By default, a run has five seconds to
+/// end.
 const CANCELLED: Duration = Duration::from_secs(3);
 /// Prefix of the agent's task id in the notes.
 const NOTE: &str = "a2a-task: ";
@@ -53,8 +54,8 @@ async fn work(service: &Service) -> Result<(), Failure> {
     let mut context = String::new();
     let read = std::io::stdin().lock().take(CONTEXT_BYTES).read_to_string(&mut context);
     read.map_err(|e| Failure::failed(format!("failed to read the context of the task: {e}")))?;
-    let own = client.worker().map(|worker| worker.task.clone());
-    let shown = client.call(&Show { task_id: own, ..Show::default() }).await?;
+    let run_task = client.worker().map(|worker| worker.task.clone());
+    let shown = client.call(&Show { task_id: run_task, ..Show::default() }).await?;
     let mut terminate = signal(SignalKind::terminate())
         .map_err(|e| Failure::failed(format!("failed to listen to signals: {e}")))?;
     let begun: OnceLock<(Agent, Option<String>)> = OnceLock::new();
@@ -82,7 +83,7 @@ async fn work(service: &Service) -> Result<(), Failure> {
 }
 
 /// Builds the message to the agent: the task, or the answer to its question in an earlier run.
-fn message(shown: &Shown, context: &str) -> Value {
+fn message(shown: &ShownTask, context: &str) -> Value {
     let run = environment::text("SUPERVISOR_RUN_ID").unwrap_or_default();
     let mut message = json!({
         "messageId": format!("{}-{run}", shown.task.id),
@@ -96,14 +97,14 @@ fn message(shown: &Shown, context: &str) -> Value {
     message
 }
 
-/// Returns the id of the agent's task that asked, from the notes of the run that passed on its question.
-fn task_of_agent(shown: &Shown) -> Option<String> {
+/// Returns the id of the agent's task that asked a question, from the notes of the run that passed the question on.
+fn task_of_agent(shown: &ShownTask) -> Option<String> {
     let notes = shown.task.notes.as_deref()?;
     notes.lines().find_map(|line| line.strip_prefix(NOTE)).map(str::to_owned)
 }
 
-/// Returns a person's answer since the end of the last run.
-fn answer(shown: &Shown) -> Option<String> {
+/// Returns a person's answer since the end of the last run: the last answer to its question, else the last comment.
+fn answer(shown: &ShownTask) -> Option<String> {
     let since = shown.runs.iter().filter_map(|run| run.ended_at).max()?;
     let answered = shown
         .events
@@ -122,14 +123,15 @@ fn answer(shown: &Shown) -> Option<String> {
     answer.or_else(comment)
 }
 
-/// Reads the agent's task until it rests. Logs each change of its status.
+/// Reads the agent's task until it is over or waits for a person, and returns it. Logs each change of its status. While
+/// the agent is unreachable, tries for [`AWAY`].
 async fn follow(agent: &Agent, mut task: Value) -> Result<Value, Failure> {
-    let (mut pause, mut said, mut away) = (LOOK, String::new(), None::<Instant>);
+    let (mut pause, mut last_status, mut away) = (LOOK, String::new(), None::<Instant>);
     loop {
         let status = task["status"].to_string();
-        if status != said {
+        if status != last_status {
             agent::log(&task["status"]);
-            (said, pause) = (status, LOOK);
+            (last_status, pause) = (status, LOOK);
         }
         let Some(name) = task["id"].as_str().filter(|_| !state(&task).rests()) else { return Ok(task) };
         tokio::time::sleep(pause).await;

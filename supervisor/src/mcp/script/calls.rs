@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::task::JoinHandle;
 
-use super::super::board::Board;
-use super::super::catalog::{self, Listed};
+use super::super::board::ToolBoard;
+use super::super::catalog::{self, VerbTool};
 use crate::client::Client;
 use verbs::NoteToolCall;
 
@@ -30,51 +30,51 @@ const ALLOWED: [&str; 9] =
     ["show", "list", "assignees", "attachments", "attach", "comment", "create", "link", "heartbeat"];
 
 /// Returns the tools for a script whose worker is offered these verbs.
-pub(super) fn allowed(offered: &[String]) -> Vec<&'static Listed> {
+pub(super) fn allowed(offered: &[String]) -> Vec<&'static VerbTool> {
     let is_allowed =
-        |listed: &&Listed| ALLOWED.contains(&listed.verb) && offered.iter().any(|verb| verb == listed.verb);
+        |listed: &&VerbTool| ALLOWED.contains(&listed.verb) && offered.iter().any(|verb| verb == listed.verb);
     catalog::all().iter().filter(is_allowed).collect()
 }
 
 /// A call as a script writes it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Request {
+struct ScriptCall {
     tool: String,
     #[serde(default)]
     args: JsonObject,
 }
 
 /// Reply to a call.
-struct Answer {
+struct CallReply {
     result: ToolResult,
     value: Value,
 }
 
-impl Answer {
+impl CallReply {
     fn refused(why: impl Into<String>) -> Self {
-        Answer { result: ToolResult::Error, value: json!({ "error": why.into(), "code": "refused" }) }
+        CallReply { result: ToolResult::Error, value: json!({ "error": why.into(), "code": "refused" }) }
     }
 }
 
 /// Server's end of a script's socket.
 #[derive(Debug)]
-pub(super) struct Calls {
+pub(super) struct ScriptCalls {
     made: Arc<AtomicU64>,
     serving: JoinHandle<()>,
 }
 
-impl Calls {
+impl ScriptCalls {
     /// Serves the calls of a script until it closes its end.
-    pub(super) fn serve(board: Arc<Board>, tools: Vec<&'static Listed>, socket: UnixStream) -> Self {
+    pub(super) fn serve(board: Arc<ToolBoard>, tools: Vec<&'static VerbTool>, socket: UnixStream) -> Self {
         let made = Arc::new(AtomicU64::new(0));
-        let desk = Desk { board, tools, made: Arc::clone(&made) };
+        let desk = CallHandler { board, tools, made: Arc::clone(&made) };
         let serving = tokio::spawn(async move {
             if let Err(error) = desk.answer_all(socket).await {
                 tracing::debug!(%error, "script_left");
             }
         });
-        Calls { made, serving }
+        ScriptCalls { made, serving }
     }
 
     /// Waits for the last call. Returns the number of calls.
@@ -86,13 +86,13 @@ impl Calls {
     }
 }
 
-struct Desk {
-    board: Arc<Board>,
-    tools: Vec<&'static Listed>,
+struct CallHandler {
+    board: Arc<ToolBoard>,
+    tools: Vec<&'static VerbTool>,
     made: Arc<AtomicU64>,
 }
 
-impl Desk {
+impl CallHandler {
     async fn answer_all(&self, socket: UnixStream) -> std::io::Result<()> {
         socket.set_nonblocking(true)?;
         let mut stream = BufReader::new(tokio::net::UnixStream::from_std(socket)?);
@@ -106,7 +106,7 @@ impl Desk {
             let answer = if is_whole {
                 self.answer(&line).await
             } else {
-                Answer::refused("a request has at most 8 MiB").value
+                CallReply::refused("a request has at most 8 MiB").value
             };
             let mut text = answer.to_string();
             text.push('\n');
@@ -119,11 +119,13 @@ impl Desk {
 
     /// Handles one request, and logs it before the reply is sent.
     async fn answer(&self, line: &[u8]) -> Value {
-        let request: Request = match serde_json::from_slice(line) {
+        let request: ScriptCall = match serde_json::from_slice(line) {
             Ok(request) => request,
             Err(e) => {
-                return Answer::refused(format!("a request is a line of JSON with `tool` and `args`: {e}"))
-                    .value;
+                return CallReply::refused(format!(
+                    "a request is a line of JSON with `tool` and `args`: {e}"
+                ))
+                .value;
             }
         };
         let began = Instant::now();
@@ -131,7 +133,7 @@ impl Desk {
         if number >= MOST {
             // Not logged: a script may repeat this until its time limit.
             self.made.store(MOST, Ordering::Relaxed);
-            return Answer::refused(format!(
+            return CallReply::refused(format!(
                 "this script has made its {MOST} calls: print what there is, and begin another"
             ))
             .value;
@@ -139,9 +141,9 @@ impl Desk {
         let tool: String = request.tool.chars().take(64).collect();
         let answer = match self.tools.iter().find(|listed| listed.tool.name == request.tool) {
             Some(listed) => self.call(listed, request.args).await,
-            None => Answer::refused(self.why_not(&tool)),
+            None => CallReply::refused(self.why_not(&tool)),
         };
-        let Answer { result, value } = answer;
+        let CallReply { result, value } = answer;
         let noted = ToolCall {
             tool: if tool.trim().is_empty() { "(none)".to_owned() } else { tool },
             result,
@@ -150,22 +152,22 @@ impl Desk {
             reply_bytes: u64::try_from(value.to_string().len()).unwrap_or(u64::MAX),
             tool_calls: None,
         };
-        if let Board::Script(client) = self.board.as_ref() {
+        if let ToolBoard::Script(client) = self.board.as_ref() {
             note(client, noted).await;
         }
         value
     }
 
-    async fn call(&self, listed: &Listed, arguments: JsonObject) -> Answer {
+    async fn call(&self, listed: &VerbTool, arguments: JsonObject) -> CallReply {
         let result = listed.call(&self.board, arguments).await;
         let value = result.structured_content.unwrap_or_default();
         if result.is_error != Some(true) {
-            return Answer { result: ToolResult::Success, value: json!({ "result": value }) };
+            return CallReply { result: ToolResult::Success, value: json!({ "result": value }) };
         }
         let text = result.content.first().and_then(|block| block.as_text()).map(|text| text.text.clone());
         let why = text.unwrap_or_else(|| value.to_string());
         let code = value.pointer("/error/code").cloned().unwrap_or_default();
-        Answer { result: ToolResult::Error, value: json!({ "error": why, "code": code }) }
+        CallReply { result: ToolResult::Error, value: json!({ "error": why, "code": code }) }
     }
 
     fn why_not(&self, tool: &str) -> String {

@@ -1,8 +1,8 @@
-//! `supervisor __script PARENT PYTHON SCRIPT`: executes the interpreter of a script, in a session and a Landlock domain
-//! of its own.
+//! `supervisor __script PARENT PYTHON SCRIPT`: executes the interpreter of a script for `supervisor mcp`, in a session
+//! and a Landlock domain of its own.
 //!
-//! Standard input is the socket of the tools. The socket moves to another descriptor, so that child processes of the
-//! script do not read it, and standard input becomes empty.
+//! The server passes the socket of the tools as standard input. The socket moves to another descriptor, so that child
+//! processes of the script do not read it as their input, and standard input becomes empty.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -18,7 +18,7 @@ const NOT_BEGUN: u8 = 127;
 
 pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let why = become_script(&arguments.collect::<Vec<_>>());
-    // Standard error is the only place to report it.
+    // No other output remains if standard error cannot be written.
     drop(writeln!(std::io::stderr(), "the script was not begun: {why}"));
     ExitCode::from(NOT_BEGUN)
 }
@@ -27,6 +27,8 @@ pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 fn become_script(arguments: &[OsString]) -> String {
     let [parent, python, script] = arguments else { return "this is for `supervisor mcp`".to_owned() };
     let step = |what: &str, error: &dyn std::error::Error| format!("failed to {what}: {error}");
+    // The signal comes only if the parent ends after this call (prctl(2), `PR_SET_PDEATHSIG`). So the parent is compared
+    // afterwards: if it ended earlier, another process is the parent by now.
     if let Err(e) = set_parent_process_death_signal(Some(Signal::KILL)) {
         return step("end with its server", &e);
     }
@@ -41,6 +43,7 @@ fn become_script(arguments: &[OsString]) -> String {
     if let Err(e) = policies::enter_own_domain() {
         return step("keep the token of the run from it", &e);
     }
+    // The copy stays open in the interpreter, because it has no `FD_CLOEXEC` (fcntl(2)).
     let tools = match dup(std::io::stdin()).and_then(|fd| fcntl_setfd(&fd, FdFlags::empty()).map(|()| fd)) {
         Ok(tools) => tools,
         Err(e) => return step("keep the socket of the tools", &e),
@@ -51,7 +54,8 @@ fn become_script(arguments: &[OsString]) -> String {
     };
     let descriptor = std::os::fd::AsRawFd::as_raw_fd(&tools).to_string();
     let mut interpreter = Command::new(python);
-    // `-u`: output before a kill is not lost. `-s`, `-B`: no packages of the user, no byte code files.
+    // `-u` writes output at once, so that none is lost by a kill. `-s` ignores the user's packages, `-B` writes no byte
+    // code files.
     interpreter
         .args(["-u", "-s", "-B", "-X", "utf8"])
         .arg(script)

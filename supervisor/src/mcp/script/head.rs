@@ -13,24 +13,24 @@ use tokio::task::JoinHandle;
 const HELD_OPEN: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct RetainedBytes {
     bytes: Vec<u8>,
     left_out: u64,
 }
 
 /// A stream being read.
 #[derive(Debug)]
-pub(super) struct Head {
-    kept: Arc<Mutex<Kept>>,
+pub(super) struct OutputHead {
+    kept: Arc<Mutex<RetainedBytes>>,
     reader: JoinHandle<()>,
     kilobytes: usize,
 }
 
-impl Head {
+impl OutputHead {
     /// Starts to read a pipe to its end, and keeps this many KiB.
     pub(super) fn read(pipe: OwnedFd, kilobytes: usize) -> std::io::Result<Self> {
         let mut pipe = Receiver::from_owned_fd(pipe)?;
-        let kept = Arc::new(Mutex::new(Kept::default()));
+        let kept = Arc::new(Mutex::new(RetainedBytes::default()));
         let into = Arc::clone(&kept);
         let reader = tokio::spawn(async move {
             let mut part = vec![0_u8; 16 << 10];
@@ -39,7 +39,7 @@ impl Head {
                 into.lock().unwrap_or_else(PoisonError::into_inner).add(&part[..count], kilobytes << 10);
             }
         });
-        Ok(Head { kept, reader, kilobytes })
+        Ok(OutputHead { kept, reader, kilobytes })
     }
 
     /// Returns the text, with a note on the discarded part.
@@ -52,7 +52,7 @@ impl Head {
     }
 }
 
-impl Kept {
+impl RetainedBytes {
     fn add(&mut self, part: &[u8], most: usize) {
         let fits = part.len().min(most.saturating_sub(self.bytes.len()));
         self.bytes.extend_from_slice(&part[..fits]);
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     fn cut(parts: &[&str], most: usize) -> (String, u64) {
-        let mut kept = Kept::default();
+        let mut kept = RetainedBytes::default();
         for part in parts {
             kept.add(part.as_bytes(), most);
         }

@@ -32,13 +32,13 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::board::Board;
+use super::board::ToolBoard;
 use super::catalog;
 use crate::client::Client;
 use base::exit::Code;
 use base::failure::Failure;
-use calls::{Calls, allowed};
-use process::{End, Script};
+use calls::{ScriptCalls, allowed};
+use process::{Script, ScriptEnd};
 
 pub(super) const NAME: &str = "execute_code";
 /// Longest and default time limit of a script, in seconds.
@@ -51,7 +51,7 @@ const CODE: usize = 1 << 20;
 /// Runs a Python script that calls tools
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct ScriptArguments {
     /// The script. What it prints to standard output is the result
     code: String,
     /// How long it may take, in seconds: 1 to 120 [default: 120]
@@ -61,7 +61,7 @@ struct Arguments {
 
 /// Result, with the fields of Hermes' tool.
 #[derive(Debug, Serialize)]
-struct Outcome {
+struct ScriptResult {
     status: ToolResult,
     output: String,
     errors: String,
@@ -97,13 +97,14 @@ impl Scripts {
             calls::MOST
         );
         let annotations = ToolAnnotations::new().read_only(false).destructive(false).open_world(false);
-        Tool::new(NAME, description, catalog::arguments(schema_for!(Arguments))).with_annotations(annotations)
+        Tool::new(NAME, description, catalog::arguments(schema_for!(ScriptArguments)))
+            .with_annotations(annotations)
     }
 
     /// Runs a script to its end, or until `cancelled` or the end of the conversation. Runs on if the caller is dropped.
     pub(super) async fn run(&self, arguments: JsonObject, cancelled: CancellationToken) -> CallToolResult {
         let size = arguments.values().map(|value| value.as_str().map_or(0, str::len)).sum::<usize>();
-        let arguments: Arguments = match serde_json::from_value(Value::Object(arguments)) {
+        let arguments: ScriptArguments = match serde_json::from_value(Value::Object(arguments)) {
             Ok(arguments) => arguments,
             Err(e) => return refused(&format!("invalid arguments: {e}")),
         };
@@ -139,7 +140,7 @@ impl Scripts {
             outcome
         });
         match script.await {
-            Ok(Ok(outcome)) => told(&outcome),
+            Ok(Ok(outcome)) => call_result(&outcome),
             Ok(Err(failure)) => {
                 let hint = failure.hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
                 refused(&format!("{}{hint}", failure.message))
@@ -159,8 +160,8 @@ async fn execute(
     code: &str,
     limit: Duration,
     ends: [&CancellationToken; 2],
-) -> Result<Outcome, Failure> {
-    let board = Arc::new(Board::Script(Arc::clone(client)));
+) -> Result<ScriptResult, Failure> {
+    let board = Arc::new(ToolBoard::Script(Arc::clone(client)));
     let offered = board.offered().await?;
     if !offered.work {
         return Err(Failure::new(Code::NotPermitted, NO_WORK)
@@ -169,35 +170,35 @@ async fn execute(
     let tools = allowed(&offered.verbs);
     let began = Instant::now();
     let (script, socket) = Script::start(code, &stubs::module(&tools))?;
-    let calls = Calls::serve(board, tools, socket);
+    let calls = ScriptCalls::serve(board, tools, socket);
     let [cancelled, closing] = ends;
     let end = tokio::select! {
-        ended = script.ended() => End::Itself(ended),
-        () = tokio::time::sleep(limit) => End::Timeout,
-        () = cancelled.cancelled() => End::Interrupted,
-        () = closing.cancelled() => End::Interrupted,
+        ended = script.ended() => ScriptEnd::Itself(ended),
+        () = tokio::time::sleep(limit) => ScriptEnd::Timeout,
+        () = cancelled.cancelled() => ScriptEnd::Interrupted,
+        () = closing.cancelled() => ScriptEnd::Interrupted,
     };
     // The script ends before its calls: its end closes the socket, on which they wait.
-    let (status, said) = script.finish(end).await;
+    let (status, output) = script.finish(end).await;
     let tool_calls_made = calls.over().await;
     let duration = began.elapsed();
-    let told = match status {
+    let note = match status {
         ToolResult::Timeout => format!("[ended: it took longer than {} s]", limit.as_secs()),
         ToolResult::Interrupted => "[ended: it was interrupted]".to_owned(),
-        ToolResult::Success | ToolResult::Error => said.how,
+        ToolResult::Success | ToolResult::Error => output.how,
     };
     let errors =
-        [said.errors, told, said.left].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>();
-    Ok(Outcome {
+        [output.errors, note, output.left].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>();
+    Ok(ScriptResult {
         status,
-        output: said.output,
+        output: output.output,
         errors: errors.join("\n"),
         tool_calls_made,
         duration_seconds: (duration.as_secs_f64() * 1000.0).round() / 1000.0,
     })
 }
 
-fn told(outcome: &Outcome) -> CallToolResult {
+fn call_result(outcome: &ScriptResult) -> CallToolResult {
     let is_whole = outcome.status == ToolResult::Success;
     match serde_json::to_value(outcome) {
         Ok(value) if is_whole => CallToolResult::structured(value),

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, WaitStatus, getpid, kill_process_group, set_c
 use shim::Tree;
 use tempfile::TempDir;
 
-use super::head::Head;
+use super::head::OutputHead;
 use base::environment;
 use base::failure::Failure;
 use host::find_program::find_python;
@@ -51,7 +51,7 @@ const VARIABLES: [&str; 17] = [
 
 /// Cause of the end of a script.
 #[derive(Debug)]
-pub(super) enum End {
+pub(super) enum ScriptEnd {
     /// The script has ended, or its end cannot be watched.
     Itself(std::io::Result<()>),
     Timeout,
@@ -60,7 +60,7 @@ pub(super) enum End {
 
 /// Output of a script.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct ScriptOutput {
     pub(super) output: String,
     pub(super) errors: String,
     /// Ending of its process; empty on success.
@@ -76,8 +76,8 @@ pub(super) struct Script {
     _child: Child,
     watched: Watched,
     tree: Tree,
-    output: Head,
-    errors: Head,
+    output: OutputHead,
+    errors: OutputHead,
     /// Directory of the script and its module, removed with this.
     _dir: TempDir,
 }
@@ -97,7 +97,7 @@ impl Script {
         write("script.py", code)
             .and_then(|()| write("supervisor_tools.py", module))
             .map_err(|e| failed("write the script", &e))?;
-        let (own, theirs) = UnixStream::pair().map_err(|e| failed("make the socket of the tools", &e))?;
+        let (ours, theirs) = UnixStream::pair().map_err(|e| failed("make the socket of the tools", &e))?;
         let mut command = Command::new("/proc/self/exe");
         if let Ok(program) = std::env::current_exe() {
             command = Command::new(program);
@@ -117,7 +117,7 @@ impl Script {
         drop(command);
         let pid = child.id().cast_signed();
         let reading = |pipe: Option<OwnedFd>, most: usize| {
-            pipe.ok_or(std::io::ErrorKind::BrokenPipe.into()).and_then(|pipe| Head::read(pipe, most))
+            pipe.ok_or(std::io::ErrorKind::BrokenPipe.into()).and_then(|pipe| OutputHead::read(pipe, most))
         };
         let output = reading(child.stdout.take().map(OwnedFd::from), OUTPUT);
         let errors = reading(child.stderr.take().map(OwnedFd::from), ERRORS);
@@ -126,7 +126,7 @@ impl Script {
             Ok((output, errors, watched)) => {
                 let script =
                     Script { pid, _child: child, watched, tree: Tree::below(pid), output, errors, _dir: dir };
-                Ok((script, own))
+                Ok((script, ours))
             }
             Err(e) => {
                 // The script has started nothing yet, so only the child itself is ended.
@@ -142,12 +142,12 @@ impl Script {
     }
 
     /// Ends the script if it is still running, and all its processes. Returns its output.
-    pub(super) async fn finish(mut self, end: End) -> (ToolResult, Said) {
+    pub(super) async fn finish(mut self, end: ScriptEnd) -> (ToolResult, ScriptOutput) {
         let asked = match &end {
-            End::Itself(Ok(())) => None,
-            End::Itself(Err(_)) => Some(ToolResult::Error),
-            End::Timeout => Some(ToolResult::Timeout),
-            End::Interrupted => Some(ToolResult::Interrupted),
+            ScriptEnd::Itself(Ok(())) => None,
+            ScriptEnd::Itself(Err(_)) => Some(ToolResult::Error),
+            ScriptEnd::Timeout => Some(ToolResult::Timeout),
+            ScriptEnd::Interrupted => Some(ToolResult::Interrupted),
         };
         if asked.is_some() {
             if !self.tree.terminate() {
@@ -164,13 +164,13 @@ impl Script {
         } else {
             "[a process that the script has started could not be ended; it ends with the run]".to_owned()
         };
-        let said = Said {
+        let output = ScriptOutput {
             output: self.output.text().await,
             errors: self.errors.text().await,
             how: how(status),
             left,
         };
-        (asked.unwrap_or(itself), said)
+        (asked.unwrap_or(itself), output)
     }
 
     /// Sends KILL until no process is left. Returns the script's status, and true if none is left.

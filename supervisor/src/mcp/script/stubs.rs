@@ -1,10 +1,10 @@
-//! Python module `supervisor_tools` of one script: a function for each permitted tool.
+//! Writes the Python module `supervisor_tools` for one script, with a function for each permitted tool.
 
 use serde_json::Value;
 
-use super::super::catalog::Listed;
+use super::super::catalog::VerbTool;
 
-/// Text before the functions. Replies are returned unchanged, and refusals are raised.
+/// Text of the module before its functions. A function returns the reply of its tool unchanged, and raises a refusal.
 const HEAD: &str = r#""""The tools of the board, for the script of one call of execute_code."""
 import json as _json
 import os as _os
@@ -48,8 +48,8 @@ const RESERVED: [&str; 35] = [
     "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
-/// Writes the module for these tools.
-pub(super) fn module(tools: &[&Listed]) -> String {
+/// Returns the text of the module for these tools.
+pub(super) fn module(tools: &[&VerbTool]) -> String {
     let mut module = HEAD.to_owned();
     for listed in tools {
         module.push_str(&function(listed));
@@ -57,7 +57,7 @@ pub(super) fn module(tools: &[&Listed]) -> String {
     module
 }
 
-fn function(listed: &Listed) -> String {
+fn function(listed: &VerbTool) -> String {
     let schema = &listed.tool.input_schema;
     let words = |key: &str| schema.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
     let required: Vec<String> =
@@ -76,7 +76,7 @@ fn function(listed: &Listed) -> String {
         parameters.pop();
     }
     let about = listed.tool.description.as_deref().unwrap_or_default();
-    // A JSON string without line ends is also a Python string.
+    // The description becomes the docstring: a JSON string without line ends is also a literal of Python.
     let about = Value::from(about.replace('\n', " "));
     let name = &listed.tool.name;
     format!(
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn each_tool_of_the_module_is_one_function() {
-        let tools: Vec<&Listed> = catalog::all().iter().collect();
+        let tools: Vec<&VerbTool> = catalog::all().iter().collect();
         let module = module(&tools);
         assert_eq!(module.matches("\ndef kanban_").count(), tools.len());
         assert!(!module.contains("from=None"), "a word of Python is no argument");

@@ -10,9 +10,9 @@ use ratatui::widgets::Widget as _;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::number;
-use super::piece::{Look, Pieces, shown};
-use crate::top::model::Model;
-use crate::top::picture::{Group, Load, Row, Section, Total};
+use super::piece::{ColourUse, Pieces, shown};
+use crate::top::model::TopModel;
+use crate::top::picture::{Load, Section, TaskGroup, TaskRow, Total};
 use base::terminal::{Ink, cut};
 use base::time::duration::in_column;
 
@@ -26,7 +26,7 @@ const TITLE: usize = 20;
 
 /// A column that may be dropped on a narrow screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Column {
+enum ListColumn {
     Who,
     Tenant,
     Since,
@@ -36,40 +36,40 @@ enum Column {
     Tokens,
 }
 
-impl Column {
+impl ListColumn {
     /// Returns its heading and its width.
     fn head(self) -> (&'static str, usize) {
         match self {
-            Column::Who | Column::Tenant => ("", 10),
-            Column::Since => ("SINCE", 6),
-            Column::Priority => ("PRIO", 4),
-            Column::Cpu => ("CPU", 5),
-            Column::Memory => ("MEM", 7),
-            Column::Tokens => ("TOKENS", 6),
+            ListColumn::Who | ListColumn::Tenant => ("", 10),
+            ListColumn::Since => ("SINCE", 6),
+            ListColumn::Priority => ("PRIO", 4),
+            ListColumn::Cpu => ("CPU", 5),
+            ListColumn::Memory => ("MEM", 7),
+            ListColumn::Tokens => ("TOKENS", 6),
         }
     }
 
     fn is_of(self, section: Section) -> bool {
         match self {
-            Column::Who | Column::Tenant | Column::Since | Column::Priority => true,
-            Column::Cpu | Column::Memory | Column::Tokens => section == Section::Running,
+            ListColumn::Who | ListColumn::Tenant | ListColumn::Since | ListColumn::Priority => true,
+            ListColumn::Cpu | ListColumn::Memory | ListColumn::Tokens => section == Section::Running,
         }
     }
 
     /// Returns its text for a task.
-    fn shows(self, row: &Row) -> String {
+    fn shows(self, row: &TaskRow) -> String {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let Load { cpu, memory_bytes, tokens } = row.load;
         match self {
-            Column::Who => row.who.clone(),
-            Column::Tenant => row.tenant.clone().unwrap_or_else(|| "-".to_owned()),
-            Column::Since => age(row.age),
-            Column::Priority => priority(row.priority),
-            Column::Cpu => or_dash(cpu.map(|percent| format!("{percent}%"))),
-            Column::Memory => {
+            ListColumn::Who => row.assignee.clone(),
+            ListColumn::Tenant => row.tenant.clone().unwrap_or_else(|| "-".to_owned()),
+            ListColumn::Since => age(row.age),
+            ListColumn::Priority => priority(row.priority),
+            ListColumn::Cpu => or_dash(cpu.map(|percent| format!("{percent}%"))),
+            ListColumn::Memory => {
                 or_dash(memory_bytes.map(|bytes| policies::ByteSize(bytes).to_string().replace(' ', "")))
             }
-            Column::Tokens => or_dash(tokens.map(thousands)),
+            ListColumn::Tokens => or_dash(tokens.map(thousands)),
         }
     }
 }
@@ -84,30 +84,36 @@ fn priority(of: i64) -> String {
 }
 
 /// Columns in use, in order.
-struct Columns {
+struct ColumnLayout {
     width: usize,
-    shown: Vec<Column>,
+    shown: Vec<ListColumn>,
 }
 
-impl Columns {
+impl ColumnLayout {
     /// Returns the columns that fit a width, the same for all lines. Tokens are dropped first, then memory and CPU use,
     /// then assignee and time.
-    fn fitting(width: usize, more: &[Column]) -> Self {
-        let is_there = |column: &Column| match column {
-            Column::Tenant | Column::Priority => width >= ROOM_FOR_MORE && more.contains(column),
-            Column::Who | Column::Since | Column::Cpu | Column::Memory | Column::Tokens => true,
+    fn fitting(width: usize, more: &[ListColumn]) -> Self {
+        let is_there = |column: &ListColumn| match column {
+            ListColumn::Tenant | ListColumn::Priority => width >= ROOM_FOR_MORE && more.contains(column),
+            ListColumn::Who
+            | ListColumn::Since
+            | ListColumn::Cpu
+            | ListColumn::Memory
+            | ListColumn::Tokens => true,
         };
         let all = [
-            Column::Who,
-            Column::Tenant,
-            Column::Since,
-            Column::Priority,
-            Column::Cpu,
-            Column::Memory,
-            Column::Tokens,
+            ListColumn::Who,
+            ListColumn::Tenant,
+            ListColumn::Since,
+            ListColumn::Priority,
+            ListColumn::Cpu,
+            ListColumn::Memory,
+            ListColumn::Tokens,
         ];
-        let mut columns = Columns { width, shown: all.into_iter().filter(is_there).collect() };
-        for column in [Column::Tokens, Column::Memory, Column::Cpu, Column::Who, Column::Since] {
+        let mut columns = ColumnLayout { width, shown: all.into_iter().filter(is_there).collect() };
+        for column in
+            [ListColumn::Tokens, ListColumn::Memory, ListColumn::Cpu, ListColumn::Who, ListColumn::Since]
+        {
             if columns.front(Section::Running) + TITLE > width {
                 columns.shown.retain(|shown| *shown != column);
             }
@@ -116,54 +122,54 @@ impl Columns {
     }
 
     /// Returns the columns of a section.
-    fn of(&self, section: Section) -> impl Iterator<Item = Column> {
+    fn in_section(&self, section: Section) -> impl Iterator<Item = ListColumn> {
         self.shown.iter().copied().filter(move |column| column.is_of(section))
     }
 
     /// Returns the width in front of the title: mark, id, state and columns.
     fn front(&self, section: Section) -> usize {
-        2 + ID + 1 + WORD + 1 + self.of(section).map(|column| column.head().1 + 1).sum::<usize>()
+        2 + ID + 1 + WORD + 1 + self.in_section(section).map(|column| column.head().1 + 1).sum::<usize>()
     }
 }
 
 /// Content of a line.
-enum Item<'a> {
+enum ListItem<'a> {
     Gap,
-    Heading(&'a Group),
-    Task(&'a Row),
+    Heading(&'a TaskGroup),
+    Task(&'a TaskRow),
     LeftOut(Total),
 }
 
 /// Draws as many lines as fit, with the selected one among them.
-pub(super) fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
+pub(super) fn draw(model: &TopModel, look: ColourUse, area: Rect, buffer: &mut Buffer) {
     let Some(picture) = &model.picture else { return };
     let mut items = Vec::new();
     for group in &picture.groups {
         if !items.is_empty() {
-            items.push(Item::Gap);
+            items.push(ListItem::Gap);
         }
-        items.push(Item::Heading(group));
-        items.extend(group.rows.iter().map(Item::Task));
-        items.extend(group.left_out().map(Item::LeftOut));
+        items.push(ListItem::Heading(group));
+        items.extend(group.rows.iter().map(ListItem::Task));
+        items.extend(group.left_out().map(ListItem::LeftOut));
     }
     if items.is_empty() {
         return nothing(model, look, area, buffer);
     }
-    let tenant = model.rows().any(|row| row.tenant.is_some()).then_some(Column::Tenant);
-    let priority = model.rows().any(|row| row.priority != 0).then_some(Column::Priority);
-    let more: Vec<Column> = tenant.into_iter().chain(priority).collect();
-    let columns = &Columns::fitting(usize::from(area.width), &more);
-    let is_chosen = |item: &Item<'_>| matches!(item, Item::Task(row) if model.has_mark(row));
+    let tenant = model.rows().any(|row| row.tenant.is_some()).then_some(ListColumn::Tenant);
+    let priority = model.rows().any(|row| row.priority != 0).then_some(ListColumn::Priority);
+    let more: Vec<ListColumn> = tenant.into_iter().chain(priority).collect();
+    let columns = &ColumnLayout::fitting(usize::from(area.width), &more);
+    let is_chosen = |item: &ListItem<'_>| matches!(item, ListItem::Task(row) if model.has_mark(row));
     let height = usize::from(area.height);
     let mark = items.iter().position(is_chosen).unwrap_or_default();
     // The selection stays in the middle, except near the ends.
     let first = mark.saturating_sub(height / 2).min(items.len().saturating_sub(height));
     for (item, row) in items.iter().skip(first).zip(area.rows()) {
         let line = match item {
-            Item::Gap => Line::default(),
-            Item::Heading(group) => heading(group, columns, look),
-            Item::Task(task) => task_line(task, columns, look, is_chosen(item)),
-            Item::LeftOut(total) => left_out(*total, look),
+            ListItem::Gap => Line::default(),
+            ListItem::Heading(group) => heading(group, columns, look),
+            ListItem::Task(task) => task_line(task, columns, look, is_chosen(item)),
+            ListItem::LeftOut(total) => left_out(*total, look),
         };
         line.render(row, buffer);
         if is_chosen(item) {
@@ -172,8 +178,8 @@ pub(super) fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-fn nothing(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
-    let mut line = Pieces::of(look);
+fn nothing(model: &TopModel, look: ColourUse, area: Rect, buffer: &mut Buffer) {
+    let mut line = Pieces::with_colours(look);
     if model.query.tenant.is_some() || model.query.search.is_some() {
         line.plain("  No task matches; Esc shows all.");
     } else {
@@ -184,22 +190,22 @@ fn nothing(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
     line.line().render(area, buffer);
 }
 
-fn heading(group: &Group, columns: &Columns, look: Look) -> Line<'static> {
-    let mut line = Pieces::of(look);
+fn heading(group: &TaskGroup, columns: &ColumnLayout, look: ColourUse) -> Line<'static> {
+    let mut line = Pieces::with_colours(look);
     let title = format!("{} ({})", group.section.heading(), number(group.total));
-    let (unnamed, named): (Vec<Column>, Vec<Column>) =
-        columns.of(group.section).partition(|column| column.head().0.is_empty());
+    let (unnamed, named): (Vec<ListColumn>, Vec<ListColumn>) =
+        columns.in_section(group.section).partition(|column| column.head().0.is_empty());
     let before = 2 + ID + 1 + WORD + 1 + unnamed.iter().map(|column| column.head().1 + 1).sum::<usize>();
     line.ink(Ink::Bold, &format!("{title:<before$}"));
-    let heads = named.into_iter().map(Column::head);
+    let heads = named.into_iter().map(ListColumn::head);
     let heads: Vec<String> = heads.map(|(name, width)| format!("{name:>width$} ")).collect();
     let heads = heads.concat();
     line.ink(Ink::Dim, &format!("{heads}TITLE"));
     line.line()
 }
 
-fn left_out(total: Total, look: Look) -> Line<'static> {
-    let mut line = Pieces::of(look);
+fn left_out(total: Total, look: ColourUse) -> Line<'static> {
+    let mut line = Pieces::with_colours(look);
     line.ink(
         Ink::Dim,
         &match total {
@@ -210,14 +216,14 @@ fn left_out(total: Total, look: Look) -> Line<'static> {
     line.line()
 }
 
-fn task_line(row: &Row, columns: &Columns, look: Look, is_chosen: bool) -> Line<'static> {
-    let mut line = Pieces::of(look);
+fn task_line(row: &TaskRow, columns: &ColumnLayout, look: ColourUse, is_chosen: bool) -> Line<'static> {
+    let mut line = Pieces::with_colours(look);
     line.plain(if is_chosen { "> " } else { "  " });
     line.plain(&format!("{:<ID$} ", row.id.as_str()));
     line.ink(row.ink, &padded(row.word, WORD));
     line.plain(" ");
     let section = row.kind.section();
-    for column in columns.of(section) {
+    for column in columns.in_section(section) {
         let ((name, width), text) = (column.head(), column.shows(row));
         let text = if name.is_empty() { padded(&text, width) } else { format!("{text:>width$}") };
         line.plain(&format!("{text} "));
@@ -227,7 +233,7 @@ fn task_line(row: &Row, columns: &Columns, look: Look, is_chosen: bool) -> Line<
 }
 
 /// Adds the title, and the reason to wait as far as it fits.
-fn texts(line: &mut Pieces, row: &Row, room: usize) {
+fn texts(line: &mut Pieces, row: &TaskRow, room: usize) {
     let (title, says) = (shown(&row.title), shown(&row.says));
     let least = (room * 2 / 5).max(TITLE);
     let for_title = if says.is_empty() { room } else { room.saturating_sub(says.width() + 2).max(least) };
@@ -260,7 +266,7 @@ fn thousands(count: u64) -> String {
 /// Formats a time in its two largest units, or in one if two exceed the column.
 fn age(time: Duration) -> String {
     let whole = in_column(time);
-    if whole.len() <= Column::Since.head().1 {
+    if whole.len() <= ListColumn::Since.head().1 {
         whole
     } else {
         kernel::brief(time).split(' ').next().unwrap_or_default().to_owned()
@@ -279,6 +285,6 @@ mod tests {
         let priorities = [7, -999, 999, 99_999_999_999, i64::MIN].map(priority);
         assert_eq!(priorities, ["7", "-999", "999", "999+", "<-99"]);
         assert_eq!(ages, ["5s", "59m59s", "23h59m", "400d"]);
-        assert!(age(Duration::from_hours(96000)).len() <= Column::Since.head().1);
+        assert!(age(Duration::from_hours(96000)).len() <= ListColumn::Since.head().1);
     }
 }

@@ -4,10 +4,10 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::widgets::{Block, Clear, Padding, Widget as _};
 
-use super::piece::{Look, Pieces};
+use super::piece::{ColourUse, Pieces};
 use super::text::{broken, plain};
-use crate::top::model::{Answering, Approved, Approving, Prompt, Purpose, Target};
-use crate::top::peek::Said;
+use crate::top::model::{Answering, Approved, Approving, DialogTask, InputLine, Purpose};
+use crate::top::peek::InkedLine;
 use base::terminal::Ink;
 
 /// Greatest width of a dialog.
@@ -34,13 +34,13 @@ const COLUMNS: [(&str, &str); 3] = [
 ];
 
 /// Draws a box in the middle of an area, as high as its text.
-fn dialog(title: &str, text: &[Said], look: Look, area: Rect, buffer: &mut Buffer) {
+fn dialog(title: &str, text: &[InkedLine], look: ColourUse, area: Rect, buffer: &mut Buffer) {
     let width = area.width.min(WIDEST);
-    let mut line = Pieces::of(look);
+    let mut line = Pieces::with_colours(look);
     line.ink(Ink::Bold, &format!(" {title} "));
     let frame = Block::bordered().padding(Padding::horizontal(1)).title(line.line());
     let inner = usize::from(frame.inner(Rect { width, ..area }).width);
-    let lines: Vec<_> = text.iter().flat_map(|said| broken(said, inner, look)).collect();
+    let lines: Vec<_> = text.iter().flat_map(|line| broken(line, inner, look)).collect();
     let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2).min(area.height);
     let (x, y) = (area.x + (area.width - width) / 2, area.y + (area.height - height) / 2);
     let place = Rect { x, y, width, height };
@@ -54,38 +54,38 @@ fn dialog(title: &str, text: &[Said], look: Look, area: Rect, buffer: &mut Buffe
     }
 }
 
-fn gap() -> Said {
+fn gap() -> InkedLine {
     plain("")
 }
 
-fn about(target: &Target) -> Said {
-    Said { ink: Some(Ink::Dim), text: format!("{}  {}", target.task, target.title) }
+fn about(target: &DialogTask) -> InkedLine {
+    InkedLine { ink: Some(Ink::Dim), text: format!("{}  {}", target.task, target.title) }
 }
 
-fn keys(text: &str) -> Said {
-    Said { ink: Some(Ink::Bold), text: text.to_owned() }
+fn keys(text: &str) -> InkedLine {
+    InkedLine { ink: Some(Ink::Bold), text: text.to_owned() }
 }
 
 /// Splits a text into lines.
-fn lines(text: &str) -> impl Iterator<Item = Said> + '_ {
+fn lines(text: &str) -> impl Iterator<Item = InkedLine> + '_ {
     text.lines().map(plain)
 }
 
-pub(super) fn help(look: Look, area: Rect, buffer: &mut Buffer) {
+pub(super) fn help(look: ColourUse, area: Rect, buffer: &mut Buffer) {
     let line = |(key, meaning): &(&str, &str)| plain(&format!("{key:<11} {meaning}"));
-    let mut all: Vec<Said> = KEYS.iter().map(line).collect();
+    let mut all: Vec<InkedLine> = KEYS.iter().map(line).collect();
     all.push(gap());
     all.extend(COLUMNS.iter().map(line));
     dialog("Help", &all, look, area, buffer);
 }
 
-pub(super) fn cancel(target: &Target, look: Look, area: Rect, buffer: &mut Buffer) {
-    let told = "Its worker is ended, where it has one. The task is then blocked; `r` starts it again.";
-    let all = [about(target), gap(), plain(told), gap(), keys("Cancel the task? [y/n]")];
+pub(super) fn cancel(target: &DialogTask, look: ColourUse, area: Rect, buffer: &mut Buffer) {
+    let explanation = "Its worker is ended, where it has one. The task is then blocked; `r` starts it again.";
+    let all = [about(target), gap(), plain(explanation), gap(), keys("Cancel the task? [y/n]")];
     dialog("Cancel", &all, look, area, buffer);
 }
 
-pub(super) fn answer(answering: &Answering, look: Look, area: Rect, buffer: &mut Buffer) {
+pub(super) fn answer(answering: &Answering, look: ColourUse, area: Rect, buffer: &mut Buffer) {
     let question = &answering.question;
     let mut all = vec![about(&answering.target), gap()];
     all.extend(lines(&question.text));
@@ -101,7 +101,7 @@ pub(super) fn answer(answering: &Answering, look: Look, area: Rect, buffer: &mut
     dialog("Answer", &all, look, area, buffer);
 }
 
-pub(super) fn approve(approving: &Approving, look: Look, area: Rect, buffer: &mut Buffer) {
+pub(super) fn approve(approving: &Approving, look: ColourUse, area: Rect, buffer: &mut Buffer) {
     let mut all = vec![about(&approving.target), gap()];
     all.extend(approving.facts.iter().flat_map(|fact| lines(fact)));
     if !approving.facts.is_empty() {
@@ -114,7 +114,7 @@ pub(super) fn approve(approving: &Approving, look: Look, area: Rect, buffer: &mu
     dialog("Approve", &all, look, area, buffer);
 }
 
-pub(super) fn prompt(prompt: &Prompt, look: Look, area: Rect, buffer: &mut Buffer) {
+pub(super) fn prompt(prompt: &InputLine, look: ColourUse, area: Rect, buffer: &mut Buffer) {
     let (title, mut all) = match &prompt.purpose {
         Purpose::Tenant => ("Tenant", vec![plain("Only the tasks of this tenant. Leave empty to show all.")]),
         Purpose::Search => (

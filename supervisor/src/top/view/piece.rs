@@ -8,12 +8,12 @@ use base::terminal::{Ink, printable};
 
 /// Use of colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::top) enum Look {
+pub(in crate::top) enum ColourUse {
     Coloured,
     Plain,
 }
 
-impl Look {
+impl ColourUse {
     pub(super) fn style(self, ink: Ink) -> Style {
         let colour = match ink {
             Ink::Bold => return Style::new().add_modifier(Modifier::BOLD),
@@ -24,8 +24,8 @@ impl Look {
             Ink::Cyan => Color::Cyan,
         };
         match self {
-            Look::Coloured => Style::new().fg(colour),
-            Look::Plain => Style::new(),
+            ColourUse::Coloured => Style::new().fg(colour),
+            ColourUse::Plain => Style::new(),
         }
     }
 }
@@ -39,12 +39,12 @@ pub(super) fn shown(text: &str) -> String {
 /// A line under construction.
 #[derive(Debug)]
 pub(super) struct Pieces {
-    look: Look,
+    look: ColourUse,
     spans: Vec<Span<'static>>,
 }
 
 impl Pieces {
-    pub(super) fn of(look: Look) -> Self {
+    pub(super) fn with_colours(look: ColourUse) -> Self {
         Pieces { look, spans: Vec::new() }
     }
 

@@ -24,7 +24,7 @@ const READY: u32 = 500;
 
 /// Findings about a task, or about the whole root. The JSON of a task is the same as in Hermes Kanban.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Finding {
+pub struct DiagnosedSubject {
     /// Task; null for the whole root.
     pub task_id: Option<TaskId>,
     /// Title of the task, else the subject of the problem.
@@ -37,16 +37,22 @@ pub struct Finding {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-impl Finding {
+impl DiagnosedSubject {
     /// Makes the findings about a task.
     pub fn of_task(task: &Task, diagnostics: Vec<Diagnostic>) -> Self {
         let (title, assignee) = (task.title.clone(), task.assignee.clone());
-        Finding { task_id: Some(task.id.clone()), title, status: Some(task.status), assignee, diagnostics }
+        DiagnosedSubject {
+            task_id: Some(task.id.clone()),
+            title,
+            status: Some(task.status),
+            assignee,
+            diagnostics,
+        }
     }
 
     /// Makes a finding about the whole root.
     fn of_root(title: String, diagnostic: Diagnostic) -> Self {
-        Finding { task_id: None, title, status: None, assignee: None, diagnostics: vec![diagnostic] }
+        DiagnosedSubject { task_id: None, title, status: None, assignee: None, diagnostics: vec![diagnostic] }
     }
 
     /// Returns the prefix of its lines: the task, or `root`.
@@ -55,10 +61,10 @@ impl Finding {
     }
 }
 
-impl From<Diagnosed> for Finding {
+impl From<Diagnosed> for DiagnosedSubject {
     fn from(of: Diagnosed) -> Self {
         let Diagnosed { task_id, title, status, assignee, diagnostics } = of;
-        Finding { task_id: Some(task_id), title, status: Some(status), assignee, diagnostics }
+        DiagnosedSubject { task_id: Some(task_id), title, status: Some(status), assignee, diagnostics }
     }
 }
 
@@ -67,8 +73,8 @@ pub async fn complete(
     call: &Call,
     found: Vec<Diagnosed>,
     task: Option<&TaskId>,
-) -> Result<Vec<Finding>, Failure> {
-    let mut found: Vec<Finding> = found.into_iter().map(Finding::from).collect();
+) -> Result<Vec<DiagnosedSubject>, Failure> {
+    let mut found: Vec<DiagnosedSubject> = found.into_iter().map(DiagnosedSubject::from).collect();
     let stranded: Vec<TaskId> = found
         .iter()
         .filter(|one| one.diagnostics.iter().any(is_stranded))
@@ -132,7 +138,7 @@ fn is_stranded(diagnostic: &Diagnostic) -> bool {
 }
 
 /// Reports a run whose processes outlive SIGKILL.
-fn unkillable(task: &Task, why: &Waiting) -> Finding {
+fn unkillable(task: &Task, why: &Waiting) -> DiagnosedSubject {
     let actions = vec![
         Remedy::command("see the processes of the run", "status --tree").suggested(),
         Remedy::command("see what this host lacks", "doctor"),
@@ -141,7 +147,7 @@ fn unkillable(task: &Task, why: &Waiting) -> Finding {
 }
 
 /// Reports a run whose processes may still live.
-fn survivors(task: &Task, why: &Waiting) -> Finding {
+fn survivors(task: &Task, why: &Waiting) -> DiagnosedSubject {
     let actions = vec![
         Remedy::command("see what runs", "status"),
         Remedy::command("end what was found and free the task", format!("reclaim {}", task.id)).suggested(),
@@ -150,7 +156,7 @@ fn survivors(task: &Task, why: &Waiting) -> Finding {
 }
 
 /// Reports a run without processes whose end cannot be proved or recorded.
-fn stuck(task: &Task, why: &Waiting) -> Finding {
+fn stuck(task: &Task, why: &Waiting) -> DiagnosedSubject {
     let actions = vec![
         Remedy::command("check the host and the board", "doctor"),
         Remedy::command("end it without artifacts that cannot be kept", format!("reclaim {}", task.id))
@@ -160,7 +166,7 @@ fn stuck(task: &Task, why: &Waiting) -> Finding {
 }
 
 /// Reports a task whose environment is broken. The wait costs the task nothing, and ends once the environment works.
-fn broken(task: &Task, why: &Waiting) -> Finding {
+fn broken(task: &Task, why: &Waiting) -> DiagnosedSubject {
     let actions = vec![
         Remedy::command("see what is broken", "status").suggested(),
         Remedy::command("see what this host lacks", "doctor"),
@@ -173,25 +179,25 @@ fn broken(task: &Task, why: &Waiting) -> Finding {
     diagnosed
 }
 
-fn unended(task: &Task, why: &Waiting, kind: &str, title: &str, actions: Vec<Remedy>) -> Finding {
-    let told = Told { title: title.to_owned(), detail: why.text.clone() };
+fn unended(task: &Task, why: &Waiting, kind: &str, title: &str, actions: Vec<Remedy>) -> DiagnosedSubject {
+    let text = DiagnosticText { title: title.to_owned(), detail: why.text.clone() };
     let diagnostic = Diagnostic {
         first_seen_at: task.updated_at,
         run_id: task.current_run_id,
-        ..now(kind, Severity::Critical, told, actions)
+        ..now(kind, Severity::Critical, text, actions)
     };
-    Finding::of_task(task, vec![diagnostic])
+    DiagnosedSubject::of_task(task, vec![diagnostic])
 }
 
 /// Texts of a diagnostic.
-struct Told {
+struct DiagnosticText {
     title: String,
     detail: String,
 }
 
 /// Makes a diagnostic of a present problem without a history.
-fn now(kind: &str, severity: Severity, told: Told, actions: Vec<Remedy>) -> Diagnostic {
-    let Told { title, detail } = told;
+fn now(kind: &str, severity: Severity, text: DiagnosticText, actions: Vec<Remedy>) -> Diagnostic {
+    let DiagnosticText { title, detail } = text;
     let now = SystemClock.now();
     let (first_seen_at, last_seen_at, kind) = (now, now, kind.to_owned());
     let (count, run_id, data) = (1, None, json!({}));

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use kernel::{Profile, Status, Task, TaskId, Waiting, WaitingCode};
 
 use api::Call;
+use base::cli_context;
 use base::failure::Failure;
-use base::given;
 use base::time::timestamp;
 use daemon::{OwnerLink, Performer, ask_why, left_open, merged};
 use setup::roster::CannotRun;
@@ -26,8 +26,8 @@ pub async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, Failure
     let mut tasks = call
         .read(move |view| {
             let mut tasks = tasks;
-            let told = view.waiting_all(&tasks, &accounts)?;
-            for (task, why) in tasks.iter_mut().zip(told) {
+            let reasons = view.waiting_all(&tasks, &accounts)?;
+            for (task, why) in tasks.iter_mut().zip(reasons) {
                 task.why = why;
             }
             Ok(tasks)
@@ -47,7 +47,7 @@ pub async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, Failure
             Some((task.id.clone(), resolved.err()?))
         })
         .collect();
-    let answers = match OwnerLink::of(&call.service) {
+    let answers = match OwnerLink::from_service(&call.service) {
         Some(daemon) => {
             ask_why(daemon, call.board()?.name(), open, Arc::clone(&roster), Arc::clone(&config)).await
         }
@@ -61,8 +61,8 @@ pub async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, Failure
             let disabled = config.tenants.waiting(task.tenant.as_ref());
             Some(disabled.filter(|_| task.status != Status::Running).unwrap_or_else(|| no_daemon(task)))
         };
-        if let Some(told) = merged(task, profile.as_ref(), cannot_run.get(&task.id), answer) {
-            task.why = Some(told);
+        if let Some(reasons) = merged(task, profile.as_ref(), cannot_run.get(&task.id), answer) {
+            task.why = Some(reasons);
         }
     }
     Ok(tasks)
@@ -91,8 +91,8 @@ pub fn line(why: &Waiting) -> String {
     let is_own = matches!(why.code, WaitingCode::NoDaemon | WaitingCode::Unassigned | WaitingCode::Time);
     let text = match why.text.strip_suffix(NO_DAEMON) {
         // An error of a run stands before it.
-        Some(before) => format!("{before}{}", given::repeated(NO_DAEMON)),
-        None if is_own => given::repeated(&why.text),
+        Some(before) => format!("{before}{}", cli_context::repeated(NO_DAEMON)),
+        None if is_own => cli_context::repeated(&why.text),
         None => why.text.clone(),
     };
     match why.until {

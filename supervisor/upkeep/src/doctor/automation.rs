@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::TcpListener;
 
-use super::{Check, Verdict};
+use super::{CheckResult, HostCheck};
 use api::hash_token;
 use base::failure::with_causes;
 use base::paths::Root;
 use service::BRIDGE;
 use setup::automation::chat::Chats;
-use setup::automation::plugins::{Ground, Plugin, Plugins, inspect};
+use setup::automation::plugins::{DirectoryUse, Plugin, Plugins, inspect};
 use setup::config::Config;
 use setup::config::a2a::A2aConfig;
 use setup::roster::Roster;
 
 /// Configured parts that should receive messages from a running daemon and do not, with the reason.
-pub type Unheard = BTreeMap<String, String>;
+pub type Disconnected = BTreeMap<String, String>;
 
 /// Checks all of them. Sends nothing, and calls no plugin.
-pub(super) fn examine(root: &Root, unheard: Option<&Unheard>) -> Vec<Check> {
+pub(super) fn examine(root: &Root, unheard: Option<&Disconnected>) -> Vec<HostCheck> {
     // `configuration` reports a file that cannot be used.
     let Ok(config) = Config::load(root) else { return Vec::new() };
     let mut checks = chats(root, &config, unheard);
@@ -29,7 +29,7 @@ pub(super) fn examine(root: &Root, unheard: Option<&Unheard>) -> Vec<Check> {
 }
 
 /// Checks each chat: its channel, its secret, and its service's response.
-fn chats(root: &Root, config: &Config, unheard: Option<&Unheard>) -> Vec<Check> {
+fn chats(root: &Root, config: &Config, unheard: Option<&Disconnected>) -> Vec<HostCheck> {
     let chats = Chats::load(root);
     let mut checks = Vec::new();
     for (name, chat) in chats.usable() {
@@ -43,8 +43,12 @@ fn chats(root: &Root, config: &Config, unheard: Option<&Unheard>) -> Vec<Check> 
             unheard.and_then(|unheard| unheard.get(&format!("the chat {name}")).cloned())
         };
         checks.push(match why {
-            None => Check::new(subject, Verdict::Ok, format!("test it with: supervisor chat check {name}")),
-            Some(why) => Check::new(subject, Verdict::Error, why)
+            None => HostCheck::new(
+                subject,
+                CheckResult::Ok,
+                format!("test it with: supervisor chat check {name}"),
+            ),
+            Some(why) => HostCheck::new(subject, CheckResult::Error, why)
                 .hint(format!("fix it, then: supervisor chat check {name}")),
         });
     }
@@ -52,17 +56,21 @@ fn chats(root: &Root, config: &Config, unheard: Option<&Unheard>) -> Vec<Check> 
 }
 
 /// Checks each plugin: its directory and its policy.
-fn plugins(root: &Root) -> Vec<Check> {
+fn plugins(root: &Root) -> Vec<HostCheck> {
     let (plugins, roster) = (Plugins::load(root), Roster::load(root));
     let wrong = |plugin: &Plugin| match roster.policies().without_proxy(&plugin.manifest.policy, "a plugin") {
         Err(why) => Some(why),
-        Ok(_) => inspect(&plugin.dir, Ground::Installed).err().map(|unfit| unfit.to_string()),
+        Ok(_) => inspect(&plugin.dir, DirectoryUse::Installed).err().map(|unfit| unfit.to_string()),
     };
     let check = |plugin: &Plugin| {
         let (subject, name) = (format!("plugin {}", plugin.name), &plugin.name);
         match wrong(plugin) {
-            None => Check::new(subject, Verdict::Ok, format!("test it with: supervisor plugin check {name}")),
-            Some(why) => Check::new(subject, Verdict::Error, why)
+            None => HostCheck::new(
+                subject,
+                CheckResult::Ok,
+                format!("test it with: supervisor plugin check {name}"),
+            ),
+            Some(why) => HostCheck::new(subject, CheckResult::Error, why)
                 .hint(format!("fix it, then: supervisor plugin check {name}")),
         }
     };
@@ -70,21 +78,23 @@ fn plugins(root: &Root) -> Vec<Check> {
 }
 
 /// Checks the bridge: its address, and the tokens of its senders.
-fn a2a(root: &Root, config: &A2aConfig, unheard: Option<&Unheard>) -> Vec<Check> {
+fn a2a(root: &Root, config: &A2aConfig, unheard: Option<&Disconnected>) -> Vec<HostCheck> {
     let Some(at) = config.listen else { return Vec::new() };
-    let wrong = |why: String, hint: &str| Check::new("a2a", Verdict::Error, why).hint(hint);
+    let wrong = |why: String, hint: &str| HostCheck::new("a2a", CheckResult::Error, why).hint(hint);
     let elsewhere = "set another address as `listen` in [a2a] of supervisor.toml, and start the daemon again";
-    let told = unheard.map(|unheard| unheard.get(BRIDGE));
+    let reported = unheard.map(|unheard| unheard.get(BRIDGE));
     // The port is free again at once, because nothing has connected.
-    let mut checks = vec![match (told, TcpListener::bind(at).map(drop)) {
+    let mut checks = vec![match (reported, TcpListener::bind(at).map(drop)) {
         (Some(Some(why)), _) => wrong(why.clone(), elsewhere),
         (Some(None), Err(e)) if e.kind() == ErrorKind::AddrInUse => {
-            Check::new("a2a", Verdict::Ok, format!("served at {at}"))
+            HostCheck::new("a2a", CheckResult::Ok, format!("served at {at}"))
         }
-        (Some(None), Ok(())) => Check::new("a2a", Verdict::Warning, format!("{at} is not served yet"))
-            .hint("`listen` in [a2a] is read when the daemon starts: start it again"),
+        (Some(None), Ok(())) => {
+            HostCheck::new("a2a", CheckResult::Warning, format!("{at} is not served yet"))
+                .hint("`listen` in [a2a] is read when the daemon starts: start it again")
+        }
         (None, Ok(())) => {
-            Check::new("a2a", Verdict::Ok, format!("{at} is free: the daemon will listen there"))
+            HostCheck::new("a2a", CheckResult::Ok, format!("{at} is free: the daemon will listen there"))
         }
         (None, Err(e)) if e.kind() == ErrorKind::AddrInUse => {
             wrong(format!("another program listens on {at}"), elsewhere)
@@ -96,7 +106,7 @@ fn a2a(root: &Root, config: &A2aConfig, unheard: Option<&Unheard>) -> Vec<Check>
         let subject = format!("a2a sender {name}");
         match sender.secret.fetch(&subject, &root.secret_stores()) {
             Err(error) => checks.push(
-                Check::new(subject, Verdict::Error, with_causes(&error))
+                HostCheck::new(subject, CheckResult::Error, with_causes(&error))
                     .hint("write its token there, then: supervisor service reload"),
             ),
             Ok(value) => {
@@ -104,7 +114,8 @@ fn a2a(root: &Root, config: &A2aConfig, unheard: Option<&Unheard>) -> Vec<Check>
                 if let Some(other) = tokens.insert(hash_token(&text), name) {
                     let why = format!("it has the token of the sender {other}, and is taken for that one");
                     checks.push(
-                        Check::new(subject, Verdict::Error, why).hint("give each sender a token of its own"),
+                        HostCheck::new(subject, CheckResult::Error, why)
+                            .hint("give each sender a token of its own"),
                     );
                 }
             }

@@ -4,23 +4,27 @@ use std::collections::BTreeSet;
 
 use kernel::{BoardName, Clock as _, Counted, Difference, Loss, OpenError, Readers, Repair, SystemClock};
 
-use super::{Check, Examination, Troubles, Verdict};
-use crate::transfer::attached;
+use super::{BoardFaults, CheckResult, Examination, HostCheck};
+use crate::transfer::{attached, unfit_workspace};
 use base::failure::Failure;
 use base::paths::Root;
 
-/// Limit on the reported differences between log and board.
-const TOLD: usize = 10;
+/// Limit on the reported differences between log and board, and on the reported rows.
+const LISTED: usize = 10;
 
 /// Checks every board of a root.
-pub(super) fn examine(root: &Root, asked: Examination, troubles: Troubles) -> Result<Vec<Check>, Failure> {
+pub(super) fn examine(
+    root: &Root,
+    asked: Examination,
+    troubles: BoardFaults,
+) -> Result<Vec<HostCheck>, Failure> {
     let mut checks = Vec::new();
     let names = root.board_names()?;
     let mut beyond_repair = BTreeSet::new();
     if asked.repair {
         for name in &names {
             let check = repaired(root, name);
-            if check.verdict == Verdict::Error {
+            if check.verdict == CheckResult::Error {
                 beyond_repair.insert(name);
             }
             checks.push(check);
@@ -30,65 +34,91 @@ pub(super) fn examine(root: &Root, asked: Examination, troubles: Troubles) -> Re
     checks.extend(
         troubles
             .into_iter()
-            .map(|(name, trouble)| Check::new(format!("writes {name}"), Verdict::Error, trouble)),
+            .map(|(name, trouble)| HostCheck::new(format!("writes {name}"), CheckResult::Error, trouble)),
     );
     for name in &names {
-        let mut found = vec![whole(root, name)];
-        if asked.replay {
-            found.push(replayed(root, name));
+        let mut of_board = vec![whole(root, name)];
+        if of_board.iter().all(|check| check.verdict != CheckResult::Error) {
+            of_board.extend(rows(root, name));
         }
-        found.push(attachments(root, name));
+        if asked.replay {
+            of_board.push(replayed(root, name));
+        }
+        of_board.push(attachments(root, name));
         if beyond_repair.contains(name) {
             // The other lines would suggest the repair again.
-            for check in found.iter_mut().filter(|check| check.verdict == Verdict::Error) {
+            for check in of_board.iter_mut().filter(|check| check.verdict == CheckResult::Error) {
                 check.hint = Some("it could not be repaired: see the line of the repair".to_owned());
             }
         }
-        checks.extend(found);
+        checks.extend(of_board);
         checks.extend(kept(root, name));
     }
     Ok(checks)
 }
 
-fn whole(root: &Root, name: &BoardName) -> Check {
+fn whole(root: &Root, name: &BoardName) -> HostCheck {
     let check = format!("board {name}");
     match kernel::require_whole(&root.board(name), kernel::Depth::Values) {
-        Ok(()) => Check::new(check, Verdict::Ok, "its pages, indices, rows and references are intact"),
-        Err(error) => Check::failed(check, error.into()),
+        Ok(()) => {
+            HostCheck::new(check, CheckResult::Ok, "its pages, indices, rows and references are intact")
+        }
+        Err(error) => HostCheck::failed(check, error.into()),
     }
 }
 
-fn attachments(root: &Root, board: &BoardName) -> Check {
+/// Checks the values of the rows of a sound board; none for a board that a daemon migrates first.
+fn rows(root: &Root, name: &BoardName) -> Option<HostCheck> {
+    let subject = format!("rows {name}");
+    match kernel::unfit_rows(&root.board(name), &unfit_workspace) {
+        Ok(rows) if rows.is_empty() => {
+            Some(HostCheck::new(subject, CheckResult::Ok, "each value is one that a board can have"))
+        }
+        Ok(rows) => {
+            let listed = rows.iter().take(LISTED).cloned().collect::<Vec<_>>().join("; ");
+            let more = rows.len().saturating_sub(LISTED);
+            let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+            Some(HostCheck::new(subject, CheckResult::Error, format!("{listed}{more}")).hint(
+                "another program has written these rows: with the daemon stopped, restore a backup from before, \
+                 or correct the rows with sqlite3",
+            ))
+        }
+        Err(OpenError::OlderSchema { .. }) => None,
+        Err(error) => Some(HostCheck::failed(subject, error.into())),
+    }
+}
+
+fn attachments(root: &Root, board: &BoardName) -> HostCheck {
     let subject = format!("attachments {board}");
     match attached::flaws(root, board) {
         Ok((count, flaws)) if flaws.is_empty() => {
-            Check::new(subject, Verdict::Ok, format!("{count} files, none missing or altered"))
+            HostCheck::new(subject, CheckResult::Ok, format!("{count} files, none missing or altered"))
         }
-        Ok((_, flaws)) => Check::new(subject, Verdict::Error, attached::listed(&flaws)).hint(
+        Ok((_, flaws)) => HostCheck::new(subject, CheckResult::Error, attached::listed(&flaws)).hint(
             "attach the same files again, restore boards/<board>/attachments from a copy, or remove them: \
              `supervisor attach-rm`",
         ),
-        Err(failure) => Check::failed(subject, failure),
+        Err(failure) => HostCheck::failed(subject, failure),
     }
 }
 
-fn replayed(root: &Root, name: &BoardName) -> Check {
+fn replayed(root: &Root, name: &BoardName) -> HostCheck {
     let check = format!("replay {name}");
     let played = Readers::open(&root.board(name), std::sync::Arc::new(SystemClock))
         .map_err(Failure::from)
         .and_then(|readers| readers.with(|view| view.replay()).map_err(Failure::from));
     match played {
         Ok(differences) if differences.is_empty() => {
-            Check::new(check, Verdict::Ok, "the event log matches the board")
+            HostCheck::new(check, CheckResult::Ok, "the event log matches the board")
         }
         Ok(differences) => {
-            let told: Vec<String> = differences.iter().take(TOLD).map(difference).collect();
-            let more = differences.len().saturating_sub(TOLD);
+            let shown: Vec<String> = differences.iter().take(LISTED).map(difference).collect();
+            let more = differences.len().saturating_sub(LISTED);
             let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-            Check::new(check, Verdict::Error, format!("{}{more}", told.join("; ")))
+            HostCheck::new(check, CheckResult::Error, format!("{}{more}", shown.join("; ")))
                 .hint("the board was changed by another program, or repaired after damage")
         }
-        Err(failure) => Check::failed(check, failure),
+        Err(failure) => HostCheck::failed(check, failure),
     }
 }
 
@@ -107,13 +137,13 @@ fn difference(difference: &Difference) -> String {
     }
 }
 
-fn repaired(root: &Root, name: &BoardName) -> Check {
+fn repaired(root: &Root, name: &BoardName) -> HostCheck {
     let check = format!("repair {name}");
     match kernel::repair_board(&root.board(name), name, SystemClock.now()) {
-        Ok(Repair::Whole) => Check::new(check, Verdict::Ok, "nothing to do"),
-        Ok(Repair::Reindexed { evidence }) => Check::new(
+        Ok(Repair::Whole) => HostCheck::new(check, CheckResult::Ok, "nothing to do"),
+        Ok(Repair::Reindexed { evidence }) => HostCheck::new(
             check,
-            Verdict::Warning,
+            CheckResult::Warning,
             format!(
                 "the indices were rebuilt, no row was changed; the damaged file is {}",
                 evidence.display()
@@ -123,16 +153,16 @@ fn repaired(root: &Root, name: &BoardName) -> Check {
             let lost = if losses.is_empty() {
                 "nothing is lost".to_owned()
             } else {
-                let told = losses.iter().map(|Loss { table, what }| format!("{table}: {what}"));
-                format!("lost: {}", told.collect::<Vec<_>>().join("; "))
+                let shown = losses.iter().map(|Loss { table, what }| format!("{table}: {what}"));
+                format!("lost: {}", shown.collect::<Vec<_>>().join("; "))
             };
             let text = format!("copied into a new file; {lost}; the damaged file is {}", evidence.display());
-            Check::new(check, Verdict::Warning, text)
+            HostCheck::new(check, CheckResult::Warning, text)
                 .hint("supervisor doctor --replay shows where the event log differs")
         }
         Err(error) => {
             let hint = beyond_repair(root, name, &error);
-            Check::failed(check, Failure::from(error).hint(hint))
+            HostCheck::failed(check, Failure::from(error).hint(hint))
         }
     }
 }
@@ -141,7 +171,8 @@ fn repaired(root: &Root, name: &BoardName) -> Check {
 fn beyond_repair(root: &Root, name: &BoardName, error: &OpenError) -> String {
     match error {
         // The problem is not in the rows.
-        OpenError::NewerSchema { .. }
+        OpenError::OlderFormat { .. }
+        | OpenError::NewerSchema { .. }
         | OpenError::OlderSchema { .. }
         | OpenError::Mixed { .. }
         | OpenError::Permission { .. }
@@ -164,7 +195,7 @@ fn option(name: &BoardName) -> String {
 }
 
 /// Reports files that earlier repairs and restores left.
-fn kept(root: &Root, name: &BoardName) -> Option<Check> {
+fn kept(root: &Root, name: &BoardName) -> Option<HostCheck> {
     let path = root.board(name);
     let entries = std::fs::read_dir(path.parent()?).ok()?.flatten();
     let (mut kept, mut bytes) = (0_u32, 0_u64);
@@ -184,7 +215,7 @@ fn kept(root: &Root, name: &BoardName) -> Option<Check> {
             Counted(kept, "file"),
             Counted(bytes, "byte")
         );
-        Check::new(format!("leftovers {name}"), Verdict::Warning, detail).hint(format!(
+        HostCheck::new(format!("leftovers {name}"), CheckResult::Warning, detail).hint(format!(
             "look at them in {}, and remove what you do not need",
             path.with_file_name("").display()
         ))
@@ -204,6 +235,7 @@ mod tests {
         let found = [
             OpenError::Missing { path: path.clone() },
             OpenError::Empty { path: path.clone() },
+            OpenError::OlderFormat { path: path.clone() },
             OpenError::NewerSchema { path: path.clone(), found: 99, known: 1 },
             OpenError::OlderSchema { path: path.clone(), found: 1, known: 2 },
             OpenError::NotAFile { path },

@@ -1,6 +1,6 @@
-//! Checks of `doctor` on the configured channels, without sending anything.
+//! Checks of `doctor` on the configured channels. No message is sent.
 
-use super::{Check, Verdict};
+use super::{CheckResult, HostCheck};
 use base::failure::with_causes;
 use base::paths::Root;
 use setup::automation::plugins::{Plugin, Plugins};
@@ -8,16 +8,20 @@ use setup::config::Config;
 use setup::config::notify::{Channel, program};
 use setup::roster::Roster;
 
-/// Checks each channel: its secret, its program, its policy.
-pub(super) fn examine(root: &Root) -> Vec<Check> {
-    // `configuration` reports a file that cannot be used.
+/// Checks the secret, the program, the plugin and the policy of each channel.
+pub(super) fn examine(root: &Root) -> Vec<HostCheck> {
+    // The check `configuration` reports a file that cannot be used.
     let Ok(config) = Config::load(root) else { return Vec::new() };
     let roster = Roster::load(root);
     let check = |(name, channel): (&String, &Channel)| {
         let subject = format!("channel {name}");
         match wrong(root, &roster, name, channel) {
-            None => Check::new(subject, Verdict::Ok, format!("test it with: supervisor notify test {name}")),
-            Some(why) => Check::new(subject, Verdict::Error, why)
+            None => HostCheck::new(
+                subject,
+                CheckResult::Ok,
+                format!("test it with: supervisor notify test {name}"),
+            ),
+            Some(why) => HostCheck::new(subject, CheckResult::Error, why)
                 .hint(format!("fix it, then: supervisor notify test {name}")),
         }
     };

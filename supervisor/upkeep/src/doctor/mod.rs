@@ -13,7 +13,7 @@ use kernel::BoardName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use self::automation::Unheard;
+pub use self::automation::Disconnected;
 use base::failure::Failure;
 use base::owner::OwnerLock;
 use base::paths::Root;
@@ -21,7 +21,7 @@ use base::paths::Root;
 /// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum CheckResult {
     Ok,
     Warning,
     Error,
@@ -29,36 +29,36 @@ pub enum Verdict {
 
 /// A check with its result.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Check {
+pub struct HostCheck {
     #[serde(rename = "check")]
     pub subject: String,
-    pub verdict: Verdict,
+    pub verdict: CheckResult,
     pub detail: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
-impl Check {
-    pub fn new(subject: impl Into<String>, verdict: Verdict, detail: impl Into<String>) -> Self {
-        Check { subject: subject.into(), verdict, detail: detail.into(), hint: None }
+impl HostCheck {
+    pub fn new(subject: impl Into<String>, verdict: CheckResult, detail: impl Into<String>) -> Self {
+        HostCheck { subject: subject.into(), verdict, detail: detail.into(), hint: None }
     }
 
     pub fn failed(subject: impl Into<String>, failure: Failure) -> Self {
-        Check { hint: failure.hint, ..Check::new(subject, Verdict::Error, failure.message) }
+        HostCheck { hint: failure.hint, ..HostCheck::new(subject, CheckResult::Error, failure.message) }
     }
 
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
-        Check { hint: Some(hint.into()), ..self }
+        HostCheck { hint: Some(hint.into()), ..self }
     }
 }
 
 /// All checks.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Report {
+pub struct DoctorReport {
     /// True if there are no errors; warnings are ignored.
     pub ok: bool,
-    pub checks: Vec<Check>,
+    pub checks: Vec<HostCheck>,
 }
 
 /// Actions beside the checks.
@@ -71,15 +71,15 @@ pub struct Examination {
 }
 
 /// Reasons why a running daemon does not write to some boards.
-pub type Troubles = BTreeMap<BoardName, String>;
+pub type BoardFaults = BTreeMap<BoardName, String>;
 
 /// Checks a root and this host. `unheard` lists the parts that a running daemon does not receive messages for.
 pub fn examine(
     root: &Root,
     asked: Examination,
-    troubles: Troubles,
-    unheard: Option<&Unheard>,
-) -> Result<Report, Failure> {
+    troubles: BoardFaults,
+    unheard: Option<&Disconnected>,
+) -> Result<DoctorReport, Failure> {
     let mut checks = vec![reachable(root), served(root)];
     checks.extend(boards::examine(root, asked, troubles)?);
     checks.extend(host::configuration(root));
@@ -87,36 +87,40 @@ pub fn examine(
     checks.extend(automation::examine(root, unheard));
     checks.extend(dashboard::examine(root));
     checks.extend(host::host(root));
-    Ok(Report { ok: checks.iter().all(|check| check.verdict != Verdict::Error), checks })
+    Ok(DoctorReport { ok: checks.iter().all(|check| check.verdict != CheckResult::Error), checks })
 }
 
-fn reachable(root: &Root) -> Check {
+fn reachable(root: &Root) -> HostCheck {
     let dir = root.dir();
     if !dir.is_dir() {
-        return Check::new("root", Verdict::Warning, format!("{} does not exist yet", dir.display()))
+        return HostCheck::new("root", CheckResult::Warning, format!("{} does not exist yet", dir.display()))
             .hint("supervisor init makes it");
     }
     if let Err(e) = rustix::fs::access(dir, rustix::fs::Access::WRITE_OK) {
-        return Check::failed("root", Failure::file("write to", dir, &e.into()));
+        return HostCheck::failed("root", Failure::file("write to", dir, &e.into()));
     }
     if rustix::fs::statvfs(dir).is_ok_and(|system| system.f_bavail == 0) {
-        return Check::failed("root", Failure::file("write to", dir, &rustix::io::Errno::NOSPC.into()));
+        return HostCheck::failed("root", Failure::file("write to", dir, &rustix::io::Errno::NOSPC.into()));
     }
     match root.check_reachable() {
-        Ok(()) => Check::new("root", Verdict::Ok, format!("{} can be served", dir.display())),
-        Err(failure) => Check::failed("root", failure),
+        Ok(()) => HostCheck::new("root", CheckResult::Ok, format!("{} can be served", dir.display())),
+        Err(failure) => HostCheck::failed("root", failure),
     }
 }
 
-fn served(root: &Root) -> Check {
+fn served(root: &Root) -> HostCheck {
     let owner = OwnerLock::owner(root);
     if let Some((owner, pid)) = owner.and_then(|owner| Some((owner, owner.stopped()?))) {
-        return Check::new("daemon", Verdict::Error, format!("{owner}, is stopped and answers nobody"))
-            .hint(format!("kill -CONT {pid}"));
+        return HostCheck::new(
+            "daemon",
+            CheckResult::Error,
+            format!("{owner}, is stopped and answers nobody"),
+        )
+        .hint(format!("kill -CONT {pid}"));
     }
     match owner {
-        Some(owner) => Check::new("daemon", Verdict::Ok, owner.to_string()),
-        None => Check::new("daemon", Verdict::Warning, "none is running, so nothing is started")
+        Some(owner) => HostCheck::new("daemon", CheckResult::Ok, owner.to_string()),
+        None => HostCheck::new("daemon", CheckResult::Warning, "none is running, so nothing is started")
             .hint("supervisor daemon"),
     }
 }

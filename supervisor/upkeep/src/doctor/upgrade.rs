@@ -10,7 +10,7 @@ use kernel::{BoardName, Schema};
 use serde::{Deserialize, Serialize};
 use shim::rundir::{self, RunDir, RunDirError};
 
-use super::{Check, Verdict, host};
+use super::{CheckResult, HostCheck, host};
 use base::failure::Failure;
 use base::paths::Root;
 
@@ -24,7 +24,7 @@ pub struct Adoption {
     pub runs: Vec<RunFound>,
     pub boards: Vec<BoardFound>,
     /// Configuration, with a check for each faulty file.
-    pub configuration: Vec<Check>,
+    pub configuration: Vec<HostCheck>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ pub fn adoption(root: &Root) -> Result<Adoption, Failure> {
     }
     let boards: Vec<BoardFound> = names.into_iter().map(|name| board(root, name)).collect();
     let configuration = host::configuration(root);
-    let is_valid = configuration.iter().all(|check| check.verdict != Verdict::Error);
+    let is_valid = configuration.iter().all(|check| check.verdict != CheckResult::Error);
     Ok(Adoption {
         ok: is_valid && runs.iter().all(|run| run.adopted) && boards.iter().all(|board| board.served),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -96,15 +96,15 @@ fn runs_of(root: &Root, board: &BoardName) -> Result<Vec<RunFound>, Failure> {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => return Err(Failure::file("list the runs in", &dir, &e)),
     };
-    let mut found: Vec<RunFound> = entries
+    let mut runs: Vec<RunFound> = entries
         .flatten()
         .filter_map(|entry| {
             let run = entry.file_name().to_str()?.parse().ok()?;
             run_of(&entry.path(), board, run)
         })
         .collect();
-    found.sort_by_key(|run| run.run);
-    Ok(found)
+    runs.sort_by_key(|run| run.run);
+    Ok(runs)
 }
 
 /// Examines a run; none if it has ended meanwhile. Does not take its lock: a starting shim must find it free.
@@ -130,9 +130,8 @@ fn run_of(path: &Path, board: &BoardName, run: i64) -> Option<RunFound> {
     };
     let found = RunFound { version: Some(version), ..found };
     if !rundir::is_known(version) {
-        let (oldest, newest) = (rundir::OLDEST, rundir::VERSION);
-        let why =
-            format!("its run directory has version {version}, and this release reads {oldest} to {newest}");
+        let known = rundir::versions(rundir::OLDEST, rundir::VERSION);
+        let why = format!("its run directory has version {version}, and this release reads {known}");
         return Some(RunFound { why: Some(why), ..found });
     }
     match dir.spec() {

@@ -9,14 +9,14 @@ use base::failure::Failure;
 use base::paths::Root;
 
 /// Limit on the files that a message names.
-const TOLD: usize = 10;
+const LISTED: usize = 10;
 
 /// Returns the number of attachments, and a description of each defect. Reads every byte.
 pub fn flaws(root: &Root, board: &BoardName) -> Result<(usize, Vec<String>), Failure> {
     let path = root.board(board);
     let readers = Readers::open(&path, Arc::new(SystemClock))?;
     let files = readers.with(|view| view.all_attachments())?;
-    let blobs = Blobs::beside(&path);
+    let blobs = Blobs::of_board(&path);
     let mut seen: BTreeMap<Digest, Option<Flaw>> = BTreeMap::new();
     let mut flaws = Vec::new();
     for file in &files {
@@ -32,7 +32,7 @@ pub fn flaws(root: &Root, board: &BoardName) -> Result<(usize, Vec<String>), Fai
 
 /// Joins flaws into one line.
 pub fn listed(flaws: &[String]) -> String {
-    let more = flaws.len().saturating_sub(TOLD);
+    let more = flaws.len().saturating_sub(LISTED);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-    format!("{}{more}", flaws.iter().take(TOLD).map(String::as_str).collect::<Vec<_>>().join("; "))
+    format!("{}{more}", flaws.iter().take(LISTED).map(String::as_str).collect::<Vec<_>>().join("; "))
 }

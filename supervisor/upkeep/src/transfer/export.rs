@@ -15,7 +15,7 @@ use service::details::Details;
 
 /// Result of an export.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Exported {
+pub struct ExportReport {
     pub board: BoardName,
     /// File that was written; none for a stream.
     pub file: Option<PathBuf>,
@@ -33,17 +33,17 @@ pub fn to_stream(
     board: &BoardName,
     tenant: Option<&Tenant>,
     out: &mut dyn Write,
-) -> Result<Exported, Failure> {
+) -> Result<ExportReport, Failure> {
     let path = root.board(board);
     let readers = Readers::open(&path, Arc::new(SystemClock))?;
-    let blobs = Blobs::beside(&path);
+    let blobs = Blobs::of_board(&path);
     let details = Details::read(path.parent().unwrap_or(&path)).as_value()?;
     let kernel::Exported { rows, files, lacks } = readers.with(|view| match tenant {
         Some(tenant) => view.export_tenant(tenant, &blobs, out),
         None => view.export(&blobs, Some(details), out),
     })?;
     let missing = lacks.iter().map(ToString::to_string).collect();
-    Ok(Exported { board: board.clone(), file: None, rows, files, missing })
+    Ok(ExportReport { board: board.clone(), file: None, rows, files, missing })
 }
 
 /// Exports a board to a file, which appears once all of it is durable.
@@ -53,7 +53,7 @@ pub fn to_file(
     tenant: Option<&Tenant>,
     file: &Path,
     existing: Existing,
-) -> Result<Exported, Failure> {
+) -> Result<ExportReport, Failure> {
     if existing == Existing::Keep && file.symlink_metadata().is_ok() {
         return Err(Failure::new(Code::Conflict, format!("{} already exists", file.display()))
             .hint("choose another name, or replace it with --force"));
@@ -69,5 +69,5 @@ pub fn to_file(
         Existing::Keep => draft.persist_noclobber(file),
     };
     persisted.map_err(|e| fail(&e.error))?;
-    Ok(Exported { file: Some(file.to_owned()), ..exported })
+    Ok(ExportReport { file: Some(file.to_owned()), ..exported })
 }

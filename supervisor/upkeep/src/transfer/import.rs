@@ -1,7 +1,7 @@
-//! Import of a board into an empty one: as a whole, or not at all.
+//! Imports a board into an empty one, as a whole or not at all.
 //!
-//! The file of the board stays in place, so an import runs beside a daemon. A daemon settles open runs only when it
-//! starts, so an export with an open run is refused while a daemon runs.
+//! An import writes to the file of the existing board, so it can run beside a daemon. A daemon settles open runs only when
+//! it starts, so an export with an open run is refused while a daemon runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -11,13 +11,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kernel::{
-    Actor, Adopted, Board, BoardName, Counted, Extent, ImportedPlace, ImportedPolicy, PeerBoard, Sweep,
+    Actor, Adopted, Board, BoardName, Counted, ImportedPlace, ImportedPolicy, PeerBoard, Sweep, SweepScope,
     TaskId,
 };
 use serde::{Deserialize, Serialize};
 
 use super::attached;
 use super::peer_files;
+use super::spec::unfit_workspace;
 use base::exit::Code;
 use base::failure::Failure;
 use service::details::Details;
@@ -30,16 +31,16 @@ const THEIR_PLACE: &str =
     "the boards of `hermes kanban` are kanban.db and kanban/boards/<slug>/kanban.db in its home directory";
 
 /// Limit on the workspaces that a refusal names.
-const TOLD: usize = 5;
+const LISTED: usize = 5;
 
 /// Result of an import.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Imported {
+pub struct ImportReport {
     pub board: BoardName,
     pub rows: BTreeMap<String, u64>,
     /// Number of attached files.
     pub files: u64,
-    /// Items with another meaning here.
+    /// Values that were changed on import, because they mean something else here.
     pub changed: Vec<String>,
     /// Items that were not imported.
     pub left: Vec<String>,
@@ -52,31 +53,31 @@ pub struct Importer {
     /// Policies that the caller accepts for the imported tasks.
     pub accepted: BTreeSet<String>,
     /// Directories of this host in which the imported tasks may work.
-    pub places: Places,
+    pub places: AllowedDirectories,
 }
 
 /// Directories of this host in which imported tasks may work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Places {
-    /// None: the caller has not said that the file may name them.
+pub enum AllowedDirectories {
+    /// No directory: the caller has not accepted the directories that the file names.
     None,
-    /// Each place in the file.
+    /// Every directory that the file names.
     Named,
 }
 
 /// Imports a source into an empty board. Tasks that would run under a wider policy than the default, or work in a
-/// directory of this host, are imported only if the caller accepts that: the file also says who has made them, and so as
-/// whom a worker of root's daemon works there.
+/// directory of this host, are imported only if the caller accepts that. The file also names the creator of each task,
+/// which decides the user of a worker of root's daemon in such a directory.
 pub fn read(
-    source: Source,
+    source: ImportSource,
     service: &Service,
     board: &BoardHandle,
     importer: Importer,
-) -> Result<Imported, Failure> {
+) -> Result<ImportReport, Failure> {
     let Importer { actor, accepted, places } = importer;
     let root = service.root();
     let open = if service.daemon().is_some() { OpenRuns::Refused } else { OpenRuns::Kept };
-    let terms = Terms { open, accepted, places, roster: service.roster(), config: service.config() };
+    let terms = ImportTerms { open, accepted, places, roster: service.roster(), config: service.config() };
     let read = read_rows(source, board, actor, terms).and_then(|(mut imported, details)| {
         imported.left.extend(attached::flaws(root, board.name())?.1);
         if let (Some(details), Some(dir)) = (details, root.board(board.name()).parent()) {
@@ -84,16 +85,16 @@ pub fn read(
         }
         Ok(imported)
     });
-    // Schedules of this host go on, which the import has stopped with those that it brought.
+    // The import stops all schedules. This call starts the schedules of this host again.
     service.automate(board);
     if read.is_err() {
         // Stored files without rows are removed. An error of the removal would hide the first failure.
-        drop(board.sweep_blobs(&Extent::All, Sweep::Remove));
+        drop(board.sweep_blobs(&SweepScope::All, Sweep::Remove));
     }
     read
 }
 
-/// Handling of runs that are open in an export. A daemon settles such runs only when it starts.
+/// Treatment of runs that are open in an export. A daemon settles such runs only when it starts.
 #[derive(Clone, Copy)]
 enum OpenRuns {
     Kept,
@@ -101,16 +102,16 @@ enum OpenRuns {
 }
 
 /// Conditions of an import.
-struct Terms {
+struct ImportTerms {
     open: OpenRuns,
     /// Policies that the caller accepts.
     accepted: BTreeSet<String>,
-    places: Places,
+    places: AllowedDirectories,
     roster: Arc<Roster>,
     config: Arc<Config>,
 }
 
-impl Terms {
+impl ImportTerms {
     /// Refuses tasks that the caller has not accepted.
     fn require(&self, board: &Board<'_>) -> Result<(), kernel::Error> {
         self.require_places(&board.imported_places()?)?;
@@ -119,18 +120,18 @@ impl Terms {
 
     /// Refuses tasks that would work in directories of this host, unless the caller accepts it.
     fn require_places(&self, found: &[ImportedPlace]) -> Result<(), kernel::Error> {
-        if self.places == Places::Named || found.is_empty() {
+        if self.places == AllowedDirectories::Named || found.is_empty() {
             return Ok(());
         }
-        let told = found.iter().take(TOLD).map(|one| {
+        let named = found.iter().take(LISTED).map(|one| {
             format!("{} in {} (such as {})", Counted(one.tasks, "task"), one.workspace, one.first)
         });
-        let mut told: Vec<String> = told.collect();
-        if let Some(more) = found.len().checked_sub(TOLD).filter(|more| *more > 0) {
-            told.push(format!("others in {more} more"));
+        let mut named: Vec<String> = named.collect();
+        if let Some(more) = found.len().checked_sub(LISTED).filter(|more| *more > 0) {
+            named.push(format!("others in {more} more"));
         }
         Err(kernel::Error::conflict(
-            format!("the import would run tasks in directories of this host: {}", told.join(", ")),
+            format!("the import would run tasks in directories of this host: {}", named.join(", ")),
             "nothing was imported; look at the tasks, and import them with --accept-workspaces",
         ))
     }
@@ -152,19 +153,23 @@ impl Terms {
         if wider.is_empty() {
             return Ok(());
         }
-        let told = wider.iter().map(|(name, (count, first))| {
+        let named = wider.iter().map(|(name, (count, first))| {
             format!("{} under `{name}` (such as {first})", Counted(*count, "task"))
         });
-        let told = told.collect::<Vec<_>>().join(", ");
+        let named = named.collect::<Vec<_>>().join(", ");
         let flags: Vec<String> = wider.keys().map(|name| format!("--accept-policy {name}")).collect();
         Err(kernel::Error::conflict(
-            format!("the import would run {told}, and the default policy is `{}`", self.config.worker.policy),
+            format!(
+                "the import would run {named}, and the default policy is `{}`",
+                self.config.worker.policy
+            ),
             format!("nothing was imported; look at the tasks, and import them with {}", flags.join(" ")),
         ))
     }
 }
 
-/// True if a policy is the default, or a shipped policy that is no wider than a shipped default.
+/// Returns true if a policy is the default, or is shipped and narrower than a default that is shipped too. The names of
+/// shipped policies are sorted from the narrowest to the widest.
 fn is_no_wider(name: &str, default: &str) -> bool {
     let place = |name: &str| policies::Policy::builtin_names().iter().position(|shipped| *shipped == name);
     name == default || matches!((place(name), place(default)), (Some(own), Some(other)) if own < other)
@@ -172,19 +177,20 @@ fn is_no_wider(name: &str, default: &str) -> bool {
 
 /// Imports a source into a board. Returns the result, and the description of the exported board.
 fn read_rows(
-    source: Source,
+    source: ImportSource,
     handle: &BoardHandle,
     actor: Actor,
-    terms: Terms,
-) -> Result<(Imported, Option<Details>), Failure> {
+    terms: ImportTerms,
+) -> Result<(ImportReport, Option<Details>), Failure> {
     let board = handle.name().clone();
     let blobs = handle.blobs().clone();
-    // Held until the commit, because no row refers to the stored files before.
+    // The lock excludes sweeps until the commit, because no row refers to the stored files before.
     let _unswept = blobs.private().and_then(|_| blobs.unswept()).map_err(kernel::Error::from)?;
     match source {
-        Source::Lines(mut lines) => {
+        ImportSource::Lines(mut lines) => {
             let read = handle.writer()?.call(move |board| {
                 let imported = board.import(&mut lines, &blobs, &actor)?;
+                board.require_workspaces(&unfit_workspace)?;
                 terms.require(board)?;
                 match (terms.open, board.open_runs()?.first()) {
                     (OpenRuns::Refused, Some(run)) => Err(kernel::Error::conflict(
@@ -195,51 +201,58 @@ fn read_rows(
                 }
             })?;
             let kernel::Imported { rows, files, details } = read;
-            let imported = Imported { board, rows, files, changed: Vec::new(), left: Vec::new() };
+            let imported = ImportReport { board, rows, files, changed: Vec::new(), left: Vec::new() };
             Ok((imported, details.and_then(Details::of_record)))
         }
-        Source::Peer(peer, database) => {
+        ImportSource::Peer(peer, database) => {
             let (stored, missing) = peer_files::take(&peer, &database, &blobs);
             let files = stored.values().map(|file| &file.sha256).collect::<BTreeSet<_>>().len();
             let adopted = handle.writer()?.call(move |board| {
-                let adopted = board.adopt(&peer, &stored, &actor)?;
+                let mut adopted = board.adopt(&peer, &stored, &actor)?;
+                let mended = board.mend_workspaces(&unfit_workspace)?;
+                if mended > 0 {
+                    adopted.changed.push(format!(
+                        "{mended} workspaces have paths that none can have here: they are scratch directories"
+                    ));
+                }
                 terms.require(board)?;
                 Ok(adopted)
             })?;
             let Adopted { taken: rows, changed, mut left } = adopted;
             left.extend(missing);
             let files = u64::try_from(files).unwrap_or(u64::MAX);
-            Ok((Imported { board, rows, files, changed, left }, None))
+            Ok((ImportReport { board, rows, files, changed, left }, None))
         }
     }
 }
 
+/// Board to import, as it was opened.
 #[expect(missing_debug_implementations, reason = "a reader of any kind")]
-pub enum Source {
+pub enum ImportSource {
     /// Output of `export`.
     Lines(Box<dyn BufRead + Send>),
     /// A board of `hermes kanban`, with the path of its database.
     Peer(PeerBoard, PathBuf),
 }
 
-impl Source {
+impl ImportSource {
     /// Opens a file written by `export`.
     pub fn lines(path: &Path) -> Result<Self, Failure> {
         let wanted = "a file written by `supervisor export`";
         let failed = |e: std::io::Error| Failure::named_file("open", path, &e, wanted);
-        // The daemon opens it, and must not block on a pipe without a writer.
+        // The daemon may open the file, and must not wait for the writer of a FIFO (open(2)).
         let waits_for_nobody = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
         let file = File::options().read(true).custom_flags(waits_for_nobody).open(path).map_err(failed)?;
         if !file.metadata().map_err(failed)?.is_file() {
             return Err(Failure::usage(format!("{} is not a regular file", path.display()))
                 .hint("name a file written by `supervisor export`, or use `-` for standard input"));
         }
-        Ok(Source::Lines(Box::new(BufReader::new(file))))
+        Ok(ImportSource::Lines(Box::new(BufReader::new(file))))
     }
 
-    /// Opens a database of `hermes kanban`, copied into a private directory to be read.
+    /// Reads a database of `hermes kanban` from a copy in a directory beneath `private`.
     pub fn peer(path: &Path, private: &Path) -> Result<Self, Failure> {
-        // Made with mode 0700, so that the copy is as private as the board.
+        // `tempfile` makes the directory with mode 0700, so that the copy is as private as the board.
         let scratch = tempfile::Builder::new()
             .prefix("import-")
             .tempdir_in(private)
@@ -256,6 +269,6 @@ impl Source {
                 _ => failure.hint(THEIR_PLACE),
             }
         })?;
-        Ok(Source::Peer(peer, path.to_owned()))
+        Ok(ImportSource::Peer(peer, path.to_owned()))
     }
 }

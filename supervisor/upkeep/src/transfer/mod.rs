@@ -5,5 +5,8 @@ mod export;
 mod import;
 mod peer_files;
 
-pub use export::{Exported, to_file, to_stream};
-pub use import::{Imported, Importer, Places, Source, read};
+mod spec;
+
+pub use export::{ExportReport, to_file, to_stream};
+pub use import::{AllowedDirectories, ImportReport, ImportSource, Importer, read};
+pub use spec::unfit_workspace;

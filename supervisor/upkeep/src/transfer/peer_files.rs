@@ -12,12 +12,12 @@ use kernel::{AttachmentId, Blobs, NewAttachment, PeerBoard, PeerFile, Published}
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
-pub(super) type Stored = BTreeMap<AttachmentId, NewAttachment>;
+pub(super) type StoredFiles = BTreeMap<AttachmentId, NewAttachment>;
 
 /// Stores the files of a board. Returns them, and a description of each file that was not taken. The caller prevents
 /// sweeps meanwhile.
-pub(super) fn take(peer: &PeerBoard, database: &Path, blobs: &Blobs) -> (Stored, Vec<String>) {
-    let (mut stored, mut left) = (Stored::new(), Vec::new());
+pub(super) fn take(peer: &PeerBoard, database: &Path, blobs: &Blobs) -> (StoredFiles, Vec<String>) {
+    let (mut stored, mut left) = (StoredFiles::new(), Vec::new());
     for file in peer.files() {
         match store(&file, database, blobs) {
             Ok(published) => {

@@ -14,9 +14,9 @@ use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::Screen;
 use daemon::OwnerLink;
-use delivery::plugins::{About, Answer, Asking};
+use delivery::plugins::{CallContext, CallRequest, PluginReply};
 use setup::automation::plugins::Plugin;
-use setup::config::definitions::Found;
+use setup::config::definitions::Lookup;
 
 /// Limits on the words of a call, and on the bytes of the words with the input.
 const WORDS: usize = 1000;
@@ -45,13 +45,13 @@ pub struct CallPluginTool {
 }
 
 impl Verb for CallPlugin {
-    verb! { "call-plugin": Operator, Daemon, hang_up(Ends) => Answer }
+    verb! { "call-plugin": Operator, Daemon, hang_up(Ends) => PluginReply }
 
     fn answered_within(&self) -> Duration {
         Duration::from_mins(10)
     }
 
-    async fn run(self, call: Call) -> Result<Answer, Failure> {
+    async fn run(self, call: Call) -> Result<PluginReply, Failure> {
         let plugin = find(&call, &self.plugin)?;
         let verbs = &plugin.manifest.verbs;
         if verbs.iter().all(|verb| verb.name != self.verb) {
@@ -70,12 +70,12 @@ impl Verb for CallPlugin {
                 format!("a call has {WORDS} words and {BYTES} bytes at most"),
             ));
         }
-        ask(&call, &plugin, Asking::Verb(&self.verb, &self.arguments)).await
+        ask(&call, &plugin, CallRequest::Verb(&self.verb, &self.arguments)).await
     }
 }
 
 impl Verb for CallPluginTool {
-    verb! { "call-plugin-tool": Worker, Daemon, hang_up(Ends) => Answer }
+    verb! { "call-plugin-tool": Worker, Daemon, hang_up(Ends) => PluginReply }
 
     fn answered_within(&self) -> Duration {
         Duration::from_mins(10)
@@ -85,7 +85,7 @@ impl Verb for CallPluginTool {
         Duration::from_mins(10)
     }
 
-    async fn run(self, call: Call) -> Result<Answer, Failure> {
+    async fn run(self, call: Call) -> Result<PluginReply, Failure> {
         let plugins = call.service.plugins();
         let offered = plugins.tools().find(|(plugin, tool)| {
             plugin.tool_name(tool) == self.tool && (tool.workers || call.actor.kind != ActorKind::Worker)
@@ -98,18 +98,18 @@ impl Verb for CallPluginTool {
         if size > BYTES {
             return Err(Failure::new(Code::TooLarge, format!("the arguments have more than {BYTES} bytes")));
         }
-        ask(&call, plugin, Asking::Tool(&tool.name, &self.arguments)).await
+        ask(&call, plugin, CallRequest::Tool(&tool.name, &self.arguments)).await
     }
 }
 
 fn find(call: &Call, name: &str) -> Result<Plugin, Failure> {
     match call.service.plugins().find(name) {
-        Found::Usable(plugin) => Ok(plugin.clone()),
-        Found::Disabled(defect) => {
+        Lookup::Usable(plugin) => Ok(plugin.clone()),
+        Lookup::Disabled(defect) => {
             Err(Failure::new(Code::Conflict, format!("the plugin {name} is disabled: {defect}"))
                 .hint(defect.hint()))
         }
-        Found::Absent => {
+        Lookup::Absent => {
             let name: PluginName = name.parse().map_err(|e| Failure::usage(format!("{e}")))?;
             Err(unknown(&call.service, &name))
         }
@@ -117,22 +117,22 @@ fn find(call: &Call, name: &str) -> Result<Plugin, Failure> {
 }
 
 /// Makes the call. A repeated request gets the reply of the first one.
-async fn ask(call: &Call, plugin: &Plugin, asking: Asking<'_>) -> Result<Answer, Failure> {
-    if let Some(answer) = call.replied::<Answer>().await? {
+async fn ask(call: &Call, plugin: &Plugin, asking: CallRequest<'_>) -> Result<PluginReply, Failure> {
+    if let Some(answer) = call.replied::<PluginReply>().await? {
         return Ok(answer);
     }
-    let Some(daemon) = OwnerLink::of(&call.service) else {
+    let Some(daemon) = OwnerLink::from_service(&call.service) else {
         return Err(Failure::new(Code::Unreachable, "plugins are called by the daemon, and none is running")
             .hint("start one with: supervisor daemon"));
     };
     let actor: &Actor = &call.actor;
     let id = call.request_id().map(|id| id.as_str().to_owned());
-    let about = About { plugin, board: call.board_name(), actor, id: id.as_deref() };
-    let answer = daemon.plugins().ask(&call.service, about, asking).await?;
+    let about = CallContext { plugin, board: call.board_name(), actor, id: id.as_deref() };
+    let answer = daemon.plugins().request(&call.service, about, asking).await?;
     call.write(move |_, _| Ok(answer)).await
 }
 
-fn show(reply: &Answer, screen: &mut Screen) {
+fn show(reply: &PluginReply, screen: &mut Screen) {
     let data = || reply.data.as_ref().map(|data| serde_json::to_string_pretty(data).unwrap_or_default());
     // The text comes from a plugin, so it may have control characters that are unsafe for a terminal.
     if let Some(text) = reply.text.clone().or_else(data) {
@@ -143,13 +143,13 @@ fn show(reply: &Answer, screen: &mut Screen) {
 }
 
 impl Command for CallPlugin {
-    fn show(reply: &Answer, screen: &mut Screen) {
+    fn show(reply: &PluginReply, screen: &mut Screen) {
         show(reply, screen);
     }
 }
 
 impl Command for CallPluginTool {
-    fn show(reply: &Answer, screen: &mut Screen) {
+    fn show(reply: &PluginReply, screen: &mut Screen) {
         show(reply, screen);
     }
 }

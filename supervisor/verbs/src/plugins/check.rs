@@ -13,8 +13,8 @@ use api::{Call, Verb, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
-use delivery::plugins::{Checked, check};
-use setup::automation::plugins::{Ground, path_of};
+use delivery::plugins::{CheckedPlugin, check};
+use setup::automation::plugins::{DirectoryUse, path_of};
 
 /// Test a plugin with sample input, in a temporary copy
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -32,17 +32,17 @@ impl Verb for CheckPlugin {
         on(None),
         // The request names a directory of the host.
         no_sessions
-        => Checked
+        => CheckedPlugin
     }
 
     fn answered_within(&self) -> Duration {
         Duration::from_hours(1)
     }
 
-    async fn run(self, call: Call) -> Result<Checked, Failure> {
+    async fn run(self, call: Call) -> Result<CheckedPlugin, Failure> {
         let (dir, ground) = match (&self.name, self.path) {
-            (Some(name), None) => (path_of(call.service.root(), name), Ground::Installed),
-            (None, Some(path)) if path.is_absolute() => (path, Ground::Offered),
+            (Some(name), None) => (path_of(call.service.root(), name), DirectoryUse::Installed),
+            (None, Some(path)) if path.is_absolute() => (path, DirectoryUse::Offered),
             (_, _) => {
                 return Err(Failure::usage(
                     "name a plugin that is installed, or the whole path of a directory",
@@ -58,7 +58,7 @@ impl Verb for CheckPlugin {
 }
 
 impl Command for CheckPlugin {
-    fn show(reply: &Checked, screen: &mut Screen) {
+    fn show(reply: &CheckedPlugin, screen: &mut Screen) {
         for step in &reply.steps {
             let mark = if step.ok { "ok    " } else { "failed" };
             screen.line(format!("{mark}  {:<17}  {}", printable(&step.name), printable(&step.detail)));
@@ -67,7 +67,7 @@ impl Command for CheckPlugin {
         screen.line(format!("The plugin {} {end}.", printable(&reply.plugin)));
     }
 
-    fn verdict(reply: &Checked) -> u8 {
+    fn verdict(reply: &CheckedPlugin) -> u8 {
         if reply.ok { 0 } else { Code::Failed.exit() }
     }
 }

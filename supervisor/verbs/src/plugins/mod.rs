@@ -15,14 +15,14 @@ pub use self::check::CheckPlugin;
 pub use self::resume::ResumePlugin;
 use api::command::Command;
 use api::{Call, Verb, verb};
+use base::cli_context;
 use base::exit::Code;
 use base::failure::Failure;
-use base::given;
 use base::terminal::{Cell, Screen, printable};
 use base::time::timestamp;
 use service::Service;
 use setup::automation::plugins::Manifest;
-use setup::config::definitions::Found;
+use setup::config::definitions::Lookup;
 
 /// List the plugins: their events, what they may request, and the state of delivery
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -66,9 +66,9 @@ impl Verb for ListPlugins {
         let line = |name: &str| {
             let cursor = cursors.iter().find(|cursor| cursor.plugin.as_str() == name).cloned();
             let (manifest, defect) = match plugins.find(name) {
-                Found::Usable(plugin) => (Some(plugin.manifest.clone()), None),
-                Found::Disabled(defect) => (None, Some(defect.to_string())),
-                Found::Absent => (None, None),
+                Lookup::Usable(plugin) => (Some(plugin.manifest.clone()), None),
+                Lookup::Disabled(defect) => (None, Some(defect.to_string())),
+                Lookup::Absent => (None, None),
             };
             let path = service.root().plugins_dir().join(name);
             PluginLine { name: name.to_owned(), path, defect, manifest, cursor }
@@ -92,7 +92,7 @@ pub(super) fn unknown(service: &Service, name: &PluginName) -> Failure {
 impl Command for ListPlugins {
     fn show(reply: &Vec<PluginLine>, screen: &mut Screen) {
         if reply.is_empty() {
-            screen.line(given::repeated("No plugins. Begin one with: supervisor plugin create NAME"));
+            screen.line(cli_context::repeated("No plugins. Begin one with: supervisor plugin create NAME"));
             return;
         }
         let rows = reply.iter().map(|line| {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::unknown;
 use api::{Call, Verb, verb};
 use base::failure::Failure;
-use setup::config::definitions::Found;
+use setup::config::definitions::Lookup;
 
 /// Resume the events of a plugin
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -34,9 +34,9 @@ impl Verb for ResumePlugin {
     async fn run(self, call: Call) -> Result<PluginCursor, Failure> {
         let plugins = call.service.plugins();
         let kinds: Vec<String> = match plugins.find(self.name.as_str()) {
-            Found::Usable(plugin) => plugin.manifest.kinds().into_iter().collect(),
-            Found::Disabled(_) => Vec::new(),
-            Found::Absent => return Err(unknown(&call.service, &self.name)),
+            Lookup::Usable(plugin) => plugin.manifest.kinds().into_iter().collect(),
+            Lookup::Disabled(_) => Vec::new(),
+            Lookup::Absent => return Err(unknown(&call.service, &self.name)),
         };
         let resumed = call
             .write(move |board, actor| {

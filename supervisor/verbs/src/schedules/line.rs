@@ -1,4 +1,4 @@
-//! A schedule in the list: its file, and its state on the board.
+//! Entry of a schedule in the list of `schedules`: its file, and its state on the board.
 
 use std::path::PathBuf;
 
@@ -9,15 +9,15 @@ use service::Service;
 use setup::automation::schedules::{Planned, ScheduleText, file_of, path_of};
 use setup::config::definitions::Defect;
 
-/// Limit on the shown ticks of a schedule, past and to come.
+/// Limits on the shown past and future ticks of a schedule.
 const TICKS: u32 = 10;
 const AHEAD: usize = 5;
 
-/// A task of the latest tick.
+/// Task of the latest tick.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TickTask {
     pub id: TaskId,
-    /// Its status; none of a removed one.
+    /// Status of the task; none if the task was deleted.
     pub status: Option<Status>,
 }
 
@@ -29,7 +29,7 @@ pub struct ScheduleLine {
     pub defect: Option<String>,
     pub board: Option<BoardName>,
     pub paused: bool,
-    /// The user who saved it, and who counts as the creator of its tasks; none if that is not known.
+    /// Uid of the user who saved the schedule, and who counts as the creator of its tasks; none if unknown.
     #[serde(default)]
     pub creator_uid: Option<u32>,
     /// Contents of its file; none if the file is invalid.
@@ -39,18 +39,18 @@ pub struct ScheduleLine {
     /// Result of its latest tick.
     pub last: Option<ScheduleTick>,
     pub tasks: Vec<TickTask>,
-    /// Number of ticks that wait for the tasks of earlier ones.
+    /// Number of ticks that wait for the tasks of earlier ticks.
     pub queued: u64,
-    /// The latest ticks. Only for a schedule that the request names.
+    /// The latest 10 ticks, latest first; empty unless the request names the schedule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ticks: Vec<ScheduleTick>,
-    /// The next ticks. Only for a schedule that the request names.
+    /// The next 5 ticks; empty unless the request names the schedule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ahead: Vec<Timestamp>,
 }
 
 impl ScheduleLine {
-    /// A schedule with an unusable file.
+    /// Returns the entry of a schedule whose file cannot be used.
     pub(super) fn defective(name: &str, defect: &Defect) -> Self {
         ScheduleLine {
             defect: Some(defect.to_string()),
@@ -76,8 +76,8 @@ impl ScheduleLine {
         }
     }
 
-    /// Reads the state of a schedule from its board. Blocking.
-    pub(super) fn of(service: &Service, name: &str, planned: &Planned, whole: bool) -> Self {
+    /// Returns the entry of a schedule with its state on its board; with all ticks if `whole`. Blocking.
+    pub(super) fn from_planned(service: &Service, name: &str, planned: &Planned, whole: bool) -> Self {
         let root = service.root();
         let path = name.parse().map(|name| file_of(root, &name).unwrap_or_else(|| path_of(root, &name)));
         let path = path.unwrap_or_default();

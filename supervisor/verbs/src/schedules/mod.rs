@@ -24,7 +24,7 @@ use base::failure::Failure;
 use base::terminal::Screen;
 use service::Service;
 use setup::automation::schedules::Planned;
-use setup::config::definitions::Found;
+use setup::config::definitions::Lookup;
 
 /// List the schedules, with their next ticks and the outcome of the latest
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -58,9 +58,9 @@ fn list(service: &Service, only: Option<&ScheduleName>) -> Result<Vec<ScheduleLi
     let schedules = service.schedules();
     let asked = |name: &&str| only.is_none_or(|only| only.as_str() == *name);
     let line = |name: &str| match schedules.find(name) {
-        Found::Usable(planned) => Some(ScheduleLine::of(service, name, planned, only.is_some())),
-        Found::Disabled(defect) => Some(ScheduleLine::defective(name, defect)),
-        Found::Absent => None,
+        Lookup::Usable(planned) => Some(ScheduleLine::from_planned(service, name, planned, only.is_some())),
+        Lookup::Disabled(defect) => Some(ScheduleLine::defective(name, defect)),
+        Lookup::Absent => None,
     };
     let lines: Vec<ScheduleLine> = schedules.names().filter(asked).filter_map(line).collect();
     match only {
@@ -72,11 +72,11 @@ fn list(service: &Service, only: Option<&ScheduleName>) -> Result<Vec<ScheduleLi
 /// Returns a schedule that can be used.
 fn usable(service: &Service, name: &ScheduleName) -> Result<Planned, Failure> {
     match service.schedules().find(name.as_str()) {
-        Found::Usable(planned) => Ok(planned.clone()),
-        Found::Disabled(defect) => {
+        Lookup::Usable(planned) => Ok(planned.clone()),
+        Lookup::Disabled(defect) => {
             Err(Failure::new(Code::Conflict, defect.to_string()).hint("correct its file first"))
         }
-        Found::Absent => Err(unknown(service, name)),
+        Lookup::Absent => Err(unknown(service, name)),
     }
 }
 

@@ -12,7 +12,7 @@ use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::Screen;
 use base::time::timestamp;
-use setup::automation::schedules::{Planned, authored_of, path_of, saved_text, with_pause};
+use setup::automation::schedules::{Planned, PlannedText, authored_of, path_of, saved_text, with_pause};
 
 /// Pause or resume a schedule
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -56,8 +56,9 @@ impl Verb for PauseSchedule {
                 .hint("write `paused = true` or `paused = false` into the file"));
             }
             // A pause does not change the tasks, so their creator stays the same even if the file's owner changes.
-            let text = saved_text(name, &text, &path, wanted.saved_in(file.author).spec.creator_uid)?;
-            save(&service, name, &text, true)
+            let creator = wanted.clone().saved_in(file.author).spec.creator_uid;
+            let paused = PlannedText { text, planned: wanted };
+            save(&service, name, saved_text(name, paused, &path, creator)?, true)
         })
         .await?
     }

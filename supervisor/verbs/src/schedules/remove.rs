@@ -10,7 +10,7 @@ use api::{Call, Verb, blocking, verb};
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
 use setup::automation::schedules::{file_of, remove};
-use setup::config::definitions::Found;
+use setup::config::definitions::Lookup;
 
 /// Remove a schedule: its file, and the ticks that its board has recorded
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -22,7 +22,7 @@ pub struct RemoveSchedule {
 
 /// A schedule that was removed.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Removed {
+pub struct RemovedSchedule {
     pub name: ScheduleName,
     pub path: std::path::PathBuf,
 }
@@ -32,37 +32,37 @@ impl Verb for RemoveSchedule {
         "remove-schedule": Operator, Write,
         on(None),
         tool(Operator, "Tasks that it created are kept.")
-        => Removed
+        => RemovedSchedule
     }
 
-    async fn run(self, call: Call) -> Result<Removed, Failure> {
+    async fn run(self, call: Call) -> Result<RemovedSchedule, Failure> {
         let service = call.service.clone();
         blocking("the schedule was not removed", move || {
             let name = self.name;
             let board = match service.schedules().find(name.as_str()) {
-                Found::Usable(planned) => Some(planned.board.clone()),
-                Found::Disabled(_) | Found::Absent => None,
+                Lookup::Usable(planned) => Some(planned.board.clone()),
+                Lookup::Disabled(_) | Lookup::Absent => None,
             };
             if board.is_none() && file_of(service.root(), &name).is_none() {
                 return Err(unknown(&service, &name));
             }
-            // The board is opened before the files are read again: only open boards are told of the removal.
+            // The board is opened first, because reading the files again changes the schedules of open boards only.
             let board = board.filter(|board| service.root().board(board).exists());
             let board = board.map(|board| service.board(&board)).transpose()?;
             let path = remove(service.root(), &name)?;
             service.read_schedules();
             if let Some(board) = board {
-                // The board runs its jobs in order, so it has removed the schedule when this empty job ends.
+                // The writer of a board runs its jobs in order, so the schedule has been removed when this empty job ends.
                 board.writer()?.call(|_| Ok(()))?;
             }
-            Ok(Removed { name, path })
+            Ok(RemovedSchedule { name, path })
         })
         .await?
     }
 }
 
 impl Command for RemoveSchedule {
-    fn show(reply: &Removed, screen: &mut Screen) {
+    fn show(reply: &RemovedSchedule, screen: &mut Screen) {
         screen.line(format!("Removed {}  {}", reply.name, printable(&reply.path.display().to_string())));
     }
 }

@@ -1,4 +1,4 @@
-//! `run-schedule`: makes a tick at once.
+//! `run-schedule`: creates the tasks of a schedule at once, as at one of its ticks.
 
 use kernel::{ScheduleName, ScheduleTick};
 use schemars::JsonSchema;
@@ -42,7 +42,7 @@ impl Verb for RunSchedule {
             ))
             .hint(format!("supervisor --board {} schedules run {}", planned.board, self.name)));
         }
-        // A daemon's board has the definition already, perhaps a newer one.
+        // The board of a daemon has the definition already, perhaps a newer version.
         let has_it = call.service.daemon().is_some();
         call.write(move |board, actor| {
             if !has_it {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use workspace::WorkspaceSpec;
 
 use crate::DispatchFleet;
-use crate::creator::known;
+use crate::notify_default::known;
 use api::command::Command;
 use api::{Call, Verb, blocking, verb};
 use base::exit::Code;
@@ -16,8 +16,10 @@ use base::terminal::Screen;
 use base::time::timestamp;
 use daemon::check_workspace;
 use service::Service;
-use setup::automation::schedules::{Planned, ScheduleText, file_of, path_of, saved_text, text_of, write};
-use setup::config::definitions::Found;
+use setup::automation::schedules::{
+    PlannedText, ScheduleText, file_of, path_of, saved_text, text_of, to_save, write,
+};
+use setup::config::definitions::Lookup;
 use setup::config::notify::NOBODY;
 
 /// Limit on the schedules of a root.
@@ -66,20 +68,18 @@ impl Verb for SaveSchedule {
         let service = call.service.clone();
         let text = match (self.text, self.schedule) {
             (Some(text), None) => text,
-            (None, Some(said)) => said.to_toml()?,
+            (None, Some(schedule)) => schedule.to_toml()?,
             (Some(_), Some(_)) | (None, None) => {
                 return Err(Failure::usage("a schedule is saved from `schedule` or from `text`")
                     .hint("give one of them"));
             }
         };
         let (name, replace, author) = (self.name, self.replace, call.actor.uid);
-        // A text that does not parse is refused below, with the reason.
-        if let Ok(planned) = Planned::parse(&name, &text, &path_of(service.root(), &name)) {
-            call.require_policies(&planned.spec.tasks)?;
-        }
+        let path = path_of(service.root(), &name);
+        let file = to_save(&name, text, &path)?;
+        call.require_policies(&file.planned.spec.tasks)?;
         let saved = blocking("the schedule was not saved", move || {
-            let text = saved_text(&name, &text, &path_of(service.root(), &name), author)?;
-            save(&service, &name, &text, replace)
+            save(&service, &name, saved_text(&name, file, &path, author)?, replace)
         });
         let mut saved = saved.await??;
         saved.warnings.extend(unusable(&call, &saved.name).await);
@@ -92,13 +92,13 @@ impl Verb for SaveSchedule {
 pub(super) fn save(
     service: &Service,
     name: &ScheduleName,
-    text: &str,
+    file: PlannedText,
     replace: bool,
 ) -> Result<Saved, Failure> {
     let (root, path) = (service.root(), path_of(service.root(), name));
     let before = file_of(root, name);
     // A repeated request finds its own text in the file.
-    let is_repeat = || text_of(root, name).ok().flatten().is_some_and(|before| before == text);
+    let is_repeat = || text_of(root, name).ok().flatten().is_some_and(|before| before == file.text);
     if let Some(before) = before.as_ref().filter(|_| !replace && !is_repeat()) {
         return Err(Failure::new(Code::Conflict, format!("{} exists already", before.display()))
             .hint(format!("change it with `supervisor schedules edit {name}`, or replace it with --force")));
@@ -107,14 +107,11 @@ pub(super) fn save(
         return Err(Failure::new(Code::Exhausted, format!("there are {MOST} schedules already"))
             .hint("remove one with `supervisor schedules rm`"));
     }
-    let planned = Planned::parse(name, text, &path).map_err(|defect| {
-        Failure::usage(defect.to_string())
-            .hint("`supervisor help docs/schedules.md` describes the file; nothing was written")
-    })?;
+    let planned = &file.planned;
     let dispatch = check_command(&planned.spec)?;
     // A missing board is refused before anything is written.
     let board = service.board(&planned.board)?;
-    write(root, name, text)?;
+    write(root, name, &file)?;
     service.read_schedules();
     // The board runs its jobs in order, so it has the new definition when it runs this one.
     let defined = name.clone();
@@ -123,7 +120,7 @@ pub(super) fn save(
     Ok(Saved {
         name: name.clone(),
         path,
-        board: planned.board,
+        board: planned.board.clone(),
         paused: planned.spec.paused,
         next,
         warnings: {
@@ -141,7 +138,7 @@ pub(super) fn save(
 /// Returns why tasks of a schedule cannot use their workspaces, by the rule of `create`.
 async fn unusable(call: &Call, name: &ScheduleName) -> Vec<String> {
     let schedules = call.service.schedules();
-    let Found::Usable(planned) = schedules.find(name.as_str()) else { return Vec::new() };
+    let Lookup::Usable(planned) = schedules.find(name.as_str()) else { return Vec::new() };
     let mut warnings = Vec::new();
     for template in &planned.spec.tasks {
         let place = template.task.workspace.as_ref().and_then(|place| place.parse::<WorkspaceSpec>().ok());
@@ -198,13 +195,13 @@ fn late(name: &ScheduleName, spec: &ScheduleSpec) -> Option<String> {
 }
 
 /// Obstacles that currently keep the tasks of a schedule from running.
-fn warnings(service: &Service, said: &ScheduleText) -> Vec<String> {
+fn warnings(service: &Service, schedule: &ScheduleText) -> Vec<String> {
     let mut warnings = Vec::new();
     if service.daemon().is_none() {
         warnings.push("no daemon is running, so nothing ticks: supervisor daemon".to_owned());
     }
-    let titles = said.task.iter().chain(&said.tasks).map(|task| &task.title);
-    for text in titles.chain(&said.command) {
+    let titles = schedule.task.iter().chain(&schedule.tasks).map(|task| &task.title);
+    for text in titles.chain(&schedule.command) {
         for word in kernel::unknown_placeholders(text) {
             warnings.push(format!(
                 "{{{word}}} is not replaced by a tick: only {{date}}, {{time}}, {{tick}} and {{schedule}} are"
@@ -213,13 +210,13 @@ fn warnings(service: &Service, said: &ScheduleText) -> Vec<String> {
     }
     let (roster, config) = (service.roster(), service.config());
     let classes = config.quotas().approvals;
-    if let Some(channel) = said.channel.as_deref().filter(|channel| *channel != NOBODY)
+    if let Some(channel) = schedule.channel.as_deref().filter(|channel| *channel != NOBODY)
         && let Err(failure) = known(channel, &config.notify)
     {
         warnings.push(format!("nobody is notified: {}", failure.message));
     }
-    for task in said.task.iter().chain(&said.tasks) {
-        let unknown = task.approval_class.as_ref().and_then(|class| classes.of(class).err());
+    for task in schedule.task.iter().chain(&schedule.tasks) {
+        let unknown = task.approval_class.as_ref().and_then(|class| classes.rule_for(class).err());
         warnings.extend(unknown.map(|error| format!("each tick will fail: {error}")));
         match &task.assignee {
             None => warnings.push(format!("nobody is assigned to `{}`, so nothing runs it", task.title)),

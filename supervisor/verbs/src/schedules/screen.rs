@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kernel::{Clock as _, Counted, ScheduleTick, SystemClock, TickOutcome, Timestamp};
 
 use super::line::ScheduleLine;
-use base::given;
+use base::cli_context;
 use base::terminal::{Cell, Screen, printable};
 use base::time::timestamp;
 use setup::automation::schedules::ScheduleText;
@@ -13,7 +13,7 @@ use setup::automation::schedules::ScheduleText;
 /// Shows a table of schedules.
 pub(super) fn show(lines: &[ScheduleLine], screen: &mut Screen) {
     if lines.is_empty() {
-        screen.line(given::repeated(
+        screen.line(cli_context::repeated(
             "No schedules. Add one with: supervisor schedules add NAME --cron '0 9 * * *' …",
         ));
         return;
@@ -46,11 +46,11 @@ fn next(line: &ScheduleLine, now: Timestamp) -> String {
 }
 
 /// Ticks of a schedule, in a few words.
-fn when(said: &ScheduleText) -> String {
-    let every = said.every.map(|every| format!("every {}", kernel::brief(every.duration())));
-    let times = said.at.iter().map(|at| format!("at {at}"));
-    let mut words: Vec<String> = said.cron.clone().into_iter().chain(every).chain(times).collect();
-    if let Some(zone) = &said.time_zone {
+fn when(text: &ScheduleText) -> String {
+    let every = text.every.map(|every| format!("every {}", kernel::brief(every.duration())));
+    let times = text.at.iter().map(|at| format!("at {at}"));
+    let mut words: Vec<String> = text.cron.clone().into_iter().chain(every).chain(times).collect();
+    if let Some(zone) = &text.time_zone {
         words.push(format!("({zone})"));
     }
     words.join(" ")
@@ -58,7 +58,7 @@ fn when(said: &ScheduleText) -> String {
 
 /// Result of the latest tick and of its tasks.
 fn outcome(tick: &ScheduleTick, line: &ScheduleLine) -> String {
-    let mut words = vec![told(tick)];
+    let mut words = vec![tick_result(tick)];
     if tick.outcome == TickOutcome::Made && !line.tasks.is_empty() {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for task in &line.tasks {
@@ -81,7 +81,7 @@ fn outcome(tick: &ScheduleTick, line: &ScheduleLine) -> String {
 }
 
 /// Result of a tick.
-fn told(tick: &ScheduleTick) -> String {
+fn tick_result(tick: &ScheduleTick) -> String {
     let text = match &tick.note {
         Some(note) => format!("{}: {note}", tick.outcome),
         None => tick.outcome.to_string(),
@@ -97,21 +97,21 @@ fn told(tick: &ScheduleTick) -> String {
 pub fn show_one(line: &ScheduleLine, screen: &mut Screen) {
     screen.line(printable(&line.name));
     let mut field = |name: &str, value: &str| screen.hanging(&format!("  {name:<12}"), &printable(value));
-    let said = line.schedule.as_ref();
+    let text = line.schedule.as_ref();
     let now = SystemClock.now();
     let fields = [
         ("defect", line.defect.clone()),
-        ("for", said.and_then(|said| said.description.clone())),
+        ("for", text.and_then(|text| text.description.clone())),
         ("from", Some(line.path.display().to_string())),
         ("board", line.board.as_ref().map(ToString::to_string)),
-        ("when", said.map(when)),
-        ("start", said.and_then(|said| said.start.clone())),
-        ("end", said.and_then(|said| said.end.clone())),
-        ("jitter", said.and_then(|said| said.jitter).map(|most| kernel::brief(most.duration()))),
-        ("missed", said.map(|said| said.missed.to_string())),
-        ("overlap", said.map(|said| said.overlap.to_string())),
-        ("channel", said.and_then(|said| said.channel.clone())),
-        ("command", said.and_then(|said| said.command.clone())),
+        ("when", text.map(when)),
+        ("start", text.and_then(|text| text.start.clone())),
+        ("end", text.and_then(|text| text.end.clone())),
+        ("jitter", text.and_then(|text| text.jitter).map(|most| kernel::brief(most.duration()))),
+        ("missed", text.map(|text| text.missed.to_string())),
+        ("overlap", text.map(|text| text.overlap.to_string())),
+        ("channel", text.and_then(|text| text.channel.clone())),
+        ("command", text.and_then(|text| text.command.clone())),
         ("paused", line.paused.then(|| "yes".to_owned())),
     ];
     for (name, value) in fields {
@@ -119,7 +119,7 @@ pub fn show_one(line: &ScheduleLine, screen: &mut Screen) {
             field(name, &value);
         }
     }
-    for task in said.iter().flat_map(|said| said.task.iter().chain(&said.tasks)) {
+    for task in text.iter().flat_map(|text| text.task.iter().chain(&text.tasks)) {
         let who = task.assignee.as_ref().map(|who| format!(" ({who})")).unwrap_or_default();
         field("task", &format!("{}{who}", task.title));
     }
@@ -128,6 +128,9 @@ pub fn show_one(line: &ScheduleLine, screen: &mut Screen) {
     }
     for tick in &line.ticks {
         let tasks: Vec<&str> = tick.tasks.iter().map(kernel::TaskId::as_str).collect();
-        field("last", &format!("{} {} {}", timestamp::soon(tick.tick, now), told(tick), tasks.join(" ")));
+        field(
+            "last",
+            &format!("{} {} {}", timestamp::soon(tick.tick, now), tick_result(tick), tasks.join(" ")),
+        );
     }
 }

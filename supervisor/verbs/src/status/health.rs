@@ -6,7 +6,7 @@ use kernel::Counted;
 use serde::{Deserialize, Serialize};
 
 use super::StatusReport;
-use daemon::troubles;
+use daemon::problems;
 
 /// State of the service. The exit codes equal those of `systemctl status` where both have the same meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ impl Health {
 }
 
 /// State of the service, and its defects, each in a few words.
-pub(super) fn of(report: &StatusReport) -> (Health, Vec<String>) {
+pub(super) fn assess(report: &StatusReport) -> (Health, Vec<String>) {
     let mut troubles = Vec::new();
     let mut add = |is_so: bool, text: &str| {
         if is_so {
@@ -63,9 +63,9 @@ pub(super) fn of(report: &StatusReport) -> (Health, Vec<String>) {
     }
     let channels = report.failing_channels.iter().filter(|mail| mail.is_in_trouble(report.now));
     let channels = channels.map(|mail| &mail.channel);
-    troubles.extend(troubles::of_messages(channels, report.paused_plugins.iter()));
-    troubles.extend(troubles::of_host(report.unheld_policies.keys(), report.unheard.keys()));
-    troubles.extend(troubles::of_runs(report.workers.iter().map(|worker| worker.run.phase)));
+    troubles.extend(problems::of_messages(channels, report.paused_plugins.iter()));
+    troubles.extend(problems::of_host(report.unheld_policies.keys(), report.unheard.keys()));
+    troubles.extend(problems::of_runs(report.workers.iter().map(|worker| worker.run.phase)));
     let health = match (&report.daemon, troubles.is_empty()) {
         (None, _) => Health::NotRunning,
         (Some(_), true) => Health::Healthy,
@@ -88,7 +88,7 @@ mod tests {
                 "paused": "the disk is full: a; b", "stopping": null, "wakeups": 1, "commits": 1
             },
         });
-        let (health, troubles) = of(&serde_json::from_value(report).unwrap());
+        let (health, troubles) = assess(&serde_json::from_value(report).unwrap());
         assert_eq!((health, troubles), (Health::Degraded, vec!["nothing is started".to_owned()]));
     }
 }

@@ -1,28 +1,28 @@
-//! Resources of the daemon and its workers, as the kernel counts them.
+//! Measures the resource use of the daemon and its workers in procfs and cgroups.
 
 use std::path::PathBuf;
 
 use kernel::Timestamp;
 use shim::rundir::boottime_us;
 
-use super::disk::Room;
+use super::disk::DiskSpace;
 use super::{DaemonLine, WorkerHealth, WorkerLine};
 use api::blocking;
 use base::failure::Failure;
 use daemon::{LiveRun, Snapshot};
 use host::usage::{Sampler, is_stopped};
 
-/// The daemon itself, without what depends on the question.
+/// Returns the line about the daemon. The caller sets the slots, the number of taken slots and the commits.
 pub(super) fn daemon_line(snapshot: &Snapshot) -> DaemonLine {
-    let own = procfs::process::Process::myself().and_then(|process| process.stat()).ok();
+    let stat = procfs::process::Process::myself().and_then(|process| process.stat()).ok();
     let page = procfs::page_size();
     let start_us =
-        own.as_ref().map(|stat| stat.starttime.saturating_mul(1_000_000) / procfs::ticks_per_second());
+        stat.as_ref().map(|stat| stat.starttime.saturating_mul(1_000_000) / procfs::ticks_per_second());
     DaemonLine {
         pid: std::process::id(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         uptime_seconds: start_us.map_or(0, |start| boottime_us().saturating_sub(start) / 1_000_000),
-        memory_bytes: own.map(|stat| stat.rss.saturating_mul(page)),
+        memory_bytes: stat.map(|stat| stat.rss.saturating_mul(page)),
         slots: 0,
         taken: 0,
         pools: snapshot.pools.clone(),
@@ -33,17 +33,19 @@ pub(super) fn daemon_line(snapshot: &Snapshot) -> DaemonLine {
     }
 }
 
-/// Resources of live runs, and the room on the disk of the root.
+/// Returns the resource use of live runs, and the free space on the disk of the root. `tree` is the limit on the listed
+/// processes of each run; none for no list.
 pub(super) async fn measured(
     root: PathBuf,
     live: Vec<LiveRun>,
     now: Timestamp,
     tree: Option<usize>,
-) -> Result<(Vec<WorkerLine>, Option<Room>), Failure> {
-    blocking("procfs could not be read", move || (measure(live, now, tree), Room::of(&root))).await
+) -> Result<(Vec<WorkerLine>, Option<DiskSpace>), Failure> {
+    blocking("procfs could not be read", move || (measure(live, now, tree), DiskSpace::of_directory(&root)))
+        .await
 }
 
-/// Current resources of each run.
+/// Returns the present resource use of each run.
 fn measure(live: Vec<LiveRun>, now: Timestamp, tree: Option<usize>) -> Vec<WorkerLine> {
     let sampler = Sampler::default();
     let boottime = boottime_us();
@@ -54,7 +56,7 @@ fn measure(live: Vec<LiveRun>, now: Timestamp, tree: Option<usize>) -> Vec<Worke
             left_seconds: left,
             usage: sampler.usage(run.cgroup.as_deref(), run.pid),
             is_stopped: run.pid.is_some_and(is_stopped),
-            health: WorkerHealth::of(&run, left, now),
+            health: WorkerHealth::assess(&run, left, now),
             last_note: None,
             tree: tree.map(|most| sampler.tree(run.cgroup.as_deref(), run.pid, most)),
             run,

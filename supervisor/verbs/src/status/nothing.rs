@@ -1,4 +1,4 @@
-//! Text of `status` for a root that does not exist yet.
+//! Reply of `status` for a root that does not exist yet.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,8 @@ use super::{Status, StatusReport};
 use base::paths::Root;
 
 impl Status {
-    /// Returns the report for a root that does not exist; none if it exists. Only writing commands create a root.
+    /// Returns the report for a root that does not exist; none if the root exists. `status` does not create the root: only
+    /// commands that write do.
     pub fn without_root(&self, root: &Root, board: &BoardName) -> Option<StatusReport> {
         root.is_nothing().then(|| StatusReport {
             health: Health::NotRunning,

@@ -7,7 +7,7 @@ use kernel::{
     Task, TaskId, Tenant, View,
 };
 
-use super::{FailedSchedule, NextTick, SHOWN_CORRECTION, StuckSchedule, TOLD};
+use super::{FailedSchedule, LISTED, NextTick, SHOWN_CORRECTION, StuckScheduleLine};
 use daemon::{LiveRun, Phase};
 
 /// Limit on the listed ticks to come.
@@ -15,7 +15,7 @@ const TICKS: usize = 3;
 
 /// The board's records of its open runs.
 #[derive(Default)]
-pub(super) struct Open {
+pub(super) struct OpenRunRecords {
     pub(super) runs: Vec<Run>,
     /// Latest notes of their workers.
     pub(super) notes: BTreeMap<RunId, String>,
@@ -29,7 +29,7 @@ pub(super) struct Open {
     /// Latest correction of its stored times, if it is recent.
     pub(super) clock_set: Option<ClockSet>,
     /// Schedules that make nothing because of a task that waits for a person.
-    pub(super) stuck_schedules: Vec<StuckSchedule>,
+    pub(super) stuck_schedules: Vec<StuckScheduleLine>,
     /// Its missions at a limit.
     pub(super) asking: Vec<AskingMission>,
 }
@@ -44,7 +44,7 @@ fn next_ticks(view: &View<'_>) -> Result<Vec<NextTick>, kernel::Error> {
     Ok(ticks)
 }
 
-impl Open {
+impl OpenRunRecords {
     /// Reads the missions and schedules of a tenant and an assignee for display, and the open runs of all.
     pub(super) fn read(
         view: &View<'_>,
@@ -55,7 +55,7 @@ impl Open {
     ) -> Result<Self, kernel::Error> {
         let runs = view.open_runs_with_spent()?;
         let titles = view.titles(&runs.iter().map(|run| &run.task_id).collect::<Vec<_>>())?;
-        let mut open = Open { runs, titles, ..Open::default() };
+        let mut open = OpenRunRecords { runs, titles, ..OpenRunRecords::default() };
         // A run without a heartbeat has no note.
         for run in open.runs.iter().filter(|run| run.last_heartbeat_at.is_some()) {
             open.notes.extend(view.last_note(&run.task_id, run.id)?.map(|note| (run.id, note)));
@@ -66,24 +66,24 @@ impl Open {
         if tenant.is_none() {
             open.ticks = next_ticks(view)?;
             let failed = view.failed_schedules()?.into_iter();
-            let told = |(schedule, tick): (_, ScheduleTick)| FailedSchedule {
+            let line = |(schedule, tick): (_, ScheduleTick)| FailedSchedule {
                 schedule,
                 tick: tick.tick,
                 why: tick.note,
             };
-            open.failed_schedules = failed.map(told).collect();
+            open.failed_schedules = failed.map(line).collect();
             let now = SystemClock.now();
             let is_recent = |set: &ClockSet| set.at <= now && now.since(set.at) < SHOWN_CORRECTION;
             open.clock_set = view.clock_set()?.filter(is_recent);
             let stuck = view.stuck_schedules()?.into_iter();
-            let told = |stuck: kernel::StuckSchedule| StuckSchedule {
+            let line = |stuck: kernel::StuckSchedule| StuckScheduleLine {
                 schedule: stuck.name,
                 tick: stuck.tick.tick,
                 task: stuck.task,
             };
-            open.stuck_schedules = stuck.map(told).collect();
+            open.stuck_schedules = stuck.map(line).collect();
         }
-        open.asking = view.asking_missions(tenant, assignee, TOLD as usize, actor)?;
+        open.asking = view.asking_missions(tenant, assignee, LISTED as usize, actor)?;
         Ok(open)
     }
 }
@@ -93,6 +93,6 @@ pub(super) fn orphan(board: &BoardName, run: &Run, task: Option<&Task>) -> LiveR
     LiveRun {
         phase: Phase::Running,
         note: Some("no daemon watches it; the next one takes it over".to_owned()),
-        ..LiveRun::of(board, run, task)
+        ..LiveRun::from_run(board, run, task)
     }
 }

@@ -7,12 +7,12 @@ use kernel::{AskingMission, Counted, Purpose, Timestamp, brief};
 
 use super::health::Health;
 use super::{StatusReport, WorkerLine};
-use crate::spent::bytes_brief;
-use base::given;
+use crate::usage_text::bytes_brief;
+use base::cli_context;
 use base::terminal::{Cell, Ink, Screen, cut, printable};
 use base::time::duration::{in_column, processor};
 use daemon::{LiveRun, Phase, PoolUse};
-use host::usage::{Seen, Tree};
+use host::usage::{ProcessEntry, Tree};
 
 /// Limit on the characters of a waiting task's title.
 const LONGEST_TITLE: usize = 40;
@@ -52,7 +52,7 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
                 &printable(&format!("{}{again}", broken.why)),
             );
             if let Some(command) = &broken.release {
-                screen.line(given::repeated(&format!("    at once: {}", printable(command))));
+                screen.line(cli_context::repeated(&format!("    at once: {}", printable(command))));
             }
         }
     }
@@ -86,7 +86,7 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
     if let Some(set) = &reply.clock_set {
         screen.heading("Clock");
         let at = base::time::timestamp::local(set.at);
-        screen.hanging("set back: ", &given::repeated(&format!("{set}, at {at}")));
+        screen.hanging("set back: ", &cli_context::repeated(&format!("{set}, at {at}")));
     }
     if !reply.asking.is_empty() {
         screen.heading("Missions at a limit");
@@ -106,7 +106,7 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
             let assignee = reply.assignee.as_ref().map(|assignee| format!(" --assignee {assignee}"));
             let of: String = [tenant, assignee].into_iter().flatten().collect();
             let more = format!("and {} more: supervisor list --why{of}", reply.waiting_more);
-            screen.line(given::repeated(&more));
+            screen.line(cli_context::repeated(&more));
         }
     }
 }
@@ -117,7 +117,7 @@ fn show_failing(reply: &StatusReport, screen: &mut Screen) {
         screen.heading("Plugins");
         for cursor in &reply.paused_plugins {
             let why = cursor.last_error.as_deref().unwrap_or("it is not known why");
-            let again = given::repeated(&format!("again: supervisor plugin resume {}", cursor.plugin));
+            let again = cli_context::repeated(&format!("again: supervisor plugin resume {}", cursor.plugin));
             let text = format!("paused: {why}; {again}");
             screen.hanging(&format!("{}: ", cursor.plugin), &printable(&text));
         }
@@ -126,15 +126,17 @@ fn show_failing(reply: &StatusReport, screen: &mut Screen) {
         screen.heading("Schedules");
         for failed in &reply.failed_schedules {
             let why = cut(failed.why.as_deref().unwrap_or("it is not known why"), LONGEST_NOTE);
-            let again =
-                given::repeated(&format!("once it is mended: supervisor schedules run {}", failed.schedule));
+            let again = cli_context::repeated(&format!(
+                "once it is mended: supervisor schedules run {}",
+                failed.schedule
+            ));
             screen.hanging(
                 &format!("{}: ", failed.schedule),
                 &printable(&format!("its latest tick failed: {why}; {again}")),
             );
         }
         for stuck in &reply.stuck_schedules {
-            let why = given::repeated(&format!("see why: supervisor show {}", stuck.task));
+            let why = cli_context::repeated(&format!("see why: supervisor show {}", stuck.task));
             let task = &stuck.task;
             let text =
                 format!("its ticks make nothing while {task} of an earlier tick waits for a person; {why}");
@@ -147,7 +149,7 @@ fn show_failing(reply: &StatusReport, screen: &mut Screen) {
 fn show_question(mission: &AskingMission, screen: &mut Screen) {
     screen.hanging(&format!("{}  ", mission.id), &printable(&mission.question.text));
     for (at, choice) in mission.question.choices.iter().enumerate() {
-        let answer = given::repeated(&format!("supervisor answer {} {}", mission.id, at + 1));
+        let answer = cli_context::repeated(&format!("supervisor answer {} {}", mission.id, at + 1));
         screen.line(format!("  {answer}  {}", printable(choice)));
     }
 }
@@ -194,7 +196,7 @@ fn show_daemon(reply: &StatusReport, screen: &mut Screen) {
             }
             None => "no daemon is running; start one with: supervisor daemon".to_owned(),
         };
-        screen.hanging(&format!("{dot} "), &given::repeated(&text));
+        screen.hanging(&format!("{dot} "), &cli_context::repeated(&text));
     }
     let tenant = reply.tenant.as_ref().map(|tenant| format!(", tenant {tenant}"));
     let assignee = reply.assignee.as_ref().map(|assignee| format!(", assignee {assignee}"));
@@ -229,7 +231,7 @@ fn show_workers(reply: &StatusReport, screen: &mut Screen) {
     let rows = reply
         .workers
         .iter()
-        .map(|worker| Row { wide: worker_row(worker, reply.now), details: details(worker, &common) });
+        .map(|worker| TableRow { wide: worker_row(worker, reply.now), details: details(worker, &common) });
     if reply.workers.iter().any(|worker| worker.run.board != reply.board) {
         let rows = rows.map(|row| (row.wide.clone(), narrowed(row.wide), row.details));
         table(screen, WIDE, NARROW, rows.collect());
@@ -246,7 +248,7 @@ fn show_workers(reply: &StatusReport, screen: &mut Screen) {
 }
 
 /// Cells of a worker.
-struct Row {
+struct TableRow {
     wide: [Cell; 13],
     details: Vec<Vec<String>>,
 }
@@ -293,14 +295,14 @@ fn show_lacks(common: &BTreeSet<String>, screen: &mut Screen) {
         let lacks = common.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         screen.hanging(
             "Each sandbox lacks: ",
-            &printable(&given::repeated(&format!("{lacks}; supervisor doctor says why"))),
+            &printable(&cli_context::repeated(&format!("{lacks}; supervisor doctor says why"))),
         );
     }
 }
 
-/// Returns true if a worker's sandbox lacks more than the common layers. A daemon of an earlier release does not report its layers.
+/// Returns true if a worker's sandbox lacks more than the common layers.
 fn lacks_more(run: &LiveRun, common: &BTreeSet<String>) -> bool {
-    run.sandbox_lacks && (run.lacks.is_empty() || run.lacks.len() > common.len())
+    run.lacks.len() > common.len()
 }
 
 /// Returns the lines below a worker: its last note, its agent's usage, missing layers other than the common ones, the
@@ -311,11 +313,11 @@ fn details(worker: &WorkerLine, common: &BTreeSet<String>) -> Vec<Vec<String>> {
         run.sandbox.as_ref().filter(|_| lacks_more(run, common)).map(|sandbox| format!("[{sandbox}]"));
     let spent = run.spent.as_ref().map(crate::amounts);
     let egress = run.egress.as_ref().map(crate::passed);
-    let said = worker
+    let activity = worker
         .last_note
         .as_ref()
         .map(|note| format!("“{}”", cut(note.lines().next().unwrap_or_default(), LONGEST_NOTE)));
-    let pieces = [said, spent, egress, sandbox, run.note.clone()];
+    let pieces = [activity, spent, egress, sandbox, run.note.clone()];
     let pieces = pieces.into_iter().flatten().map(|piece| printable(&piece));
     let processes = worker.tree.iter().flat_map(processes).map(|process| vec![process]);
     [pieces.collect()].into_iter().chain(processes).collect()
@@ -323,7 +325,7 @@ fn details(worker: &WorkerLine, common: &BTreeSet<String>) -> Vec<Vec<String>> {
 
 /// The processes of a run, each indented beneath its parent.
 fn processes(tree: &Tree) -> Vec<String> {
-    let line = |seen: &Seen| {
+    let line = |seen: &ProcessEntry| {
         let cpu = cpu_brief(Duration::from_micros(seen.cpu_us));
         let memory = bytes_brief(seen.memory_bytes).replace(' ', "");
         let indent = "  ".repeat(seen.depth);
@@ -335,7 +337,7 @@ fn processes(tree: &Tree) -> Vec<String> {
 
 impl WorkerLine {
     /// Hint to `show`, in a line.
-    pub fn told(&self) -> String {
+    pub fn state_line(&self) -> String {
         let run = &self.run;
         let (state, _) = self.state();
         let pid = run.pid.map(|pid| format!("pid {pid}"));
@@ -343,11 +345,11 @@ impl WorkerLine {
             let cpu = cpu_brief(Duration::from_micros(usage.cpu_us));
             format!("CPU {cpu}, memory {}", bytes_brief(usage.memory_bytes))
         });
-        let said = self
+        let activity = self
             .last_note
             .as_ref()
             .map(|note| format!("“{}”", cut(note.lines().next().unwrap_or_default(), LONGEST_NOTE)));
-        let pieces = [Some(state.to_owned()), pid, usage, said, run.note.clone()];
+        let pieces = [Some(state.to_owned()), pid, usage, activity, run.note.clone()];
         pieces.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 

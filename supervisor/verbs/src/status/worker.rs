@@ -30,7 +30,7 @@ pub enum WorkerHealth {
 
 impl WorkerHealth {
     /// Returns the state of a run with so many seconds left until its deadline.
-    pub(super) fn of(run: &LiveRun, left: Option<u64>, now: Timestamp) -> Self {
+    pub(super) fn assess(run: &LiveRun, left: Option<u64>, now: Timestamp) -> Self {
         health(run.phase, left, run.last_heartbeat_at.unwrap_or(run.started_at), now)
     }
 }

@@ -1,8 +1,8 @@
-//! Breakers of the host, one for each tenant. If several runs of a tenant in a row die immediately, its tasks wait for
-//! a while, and then one starts as a probe.
+//! Breakers of the host, one for each tenant. If several runs of a tenant in a row fail immediately, its tasks wait for a
+//! while. Then one of them starts as a probe, and the breaker closes if the probe stays alive.
 //!
-//! A tenant's failures open its own breaker alone. If runs of several tenants die and none lives, the host is the
-//! likely cause, and the breakers of all of them open.
+//! The failures of a tenant open its own breaker alone. If runs of several tenants fail and no run stays alive, the host is
+//! the likely cause, and the breakers of all these tenants open.
 //!
 //! See decision 0129.
 
@@ -15,58 +15,61 @@ use std::time::Duration;
 use kernel::{BoardName, HoldOn, Tenant, Timestamp, Waiting, WaitingCode, Within};
 
 use super::super::wait::{Wait, after};
-use super::kept::{self, Kept};
+use super::breaker_change::{self, BreakerChange};
 use super::{Backoff, Broken};
 use crate::run::key::TaskKey;
 use setup::config::admission::DispatchConfig;
 
 /// Time from the start of a command within which a failed run counts as an immediate death.
 const AT_ONCE: Duration = Duration::from_secs(2);
-/// Number of waits in a row after which the next ones are long.
+/// Number of short waits in a row, after which waits are long.
 const SELDOM_AFTER: u32 = 4;
 
-/// Number of tenants from which on deaths count together; tasks without a tenant count as one. Each tenant contributes
-/// at most an equal share to the count.
+/// Least number of tenants whose deaths are counted together; tasks without a tenant count as one tenant. Each tenant
+/// contributes at most an equal share to the count.
 const SEVERAL: usize = 3;
 
-/// Breakers of the host, by tenant; none stands for the tasks without one.
+/// Breakers of the host by tenant, with none for the tasks without a tenant.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HostBreakers {
     of: BTreeMap<Option<Tenant>, HostBreaker>,
-    /// Time of the last run, of any tenant, that lived or ended well.
+    /// Latest time at which a run of any tenant was seen to live long enough or ended otherwise than by an immediate death.
     lived: Option<Timestamp>,
 }
 
 /// Breaker of one tenant.
 #[derive(Clone, Debug, Default)]
 struct HostBreaker {
-    /// Times of immediate deaths in a row; fewer than open it.
+    /// Times of immediate deaths in a row, fewer than the number that opens the breaker.
     recent: Vec<Timestamp>,
     /// Board of the last death.
     board: Option<BoardName>,
-    /// Last death before it opened.
+    /// Time of the last death before the breaker opened.
     opened: Option<Timestamp>,
     open: Option<Open>,
 }
 
+/// State of a breaker that is open: its wait, and the probe.
 #[derive(Clone, Debug)]
 struct Open {
     wait: Wait,
+    /// Board that stores the breaker.
     board: BoardName,
-    /// True once a read has shown it on that board.
+    /// True once a read has found the breaker on that board.
     is_kept: bool,
+    /// Task that was started as a probe.
     probe: Option<TaskKey>,
-    /// Time at which it closes if the probe is still alive.
+    /// Time at which the breaker closes if the probe is still alive.
     lives_at: Option<Timestamp>,
 }
 
-/// Opening of a breaker.
+/// Parameters with which a breaker opens, for the first time or again.
 struct Opening {
     why: String,
-    /// Openings in a row before this one.
+    /// Number of openings in a row before this one.
     times: u32,
     board: BoardName,
-    /// True once a read has shown it on that board.
+    /// True once a read has found the breaker on that board.
     is_kept: bool,
     /// Time of the failure that opens it.
     died: Timestamp,
@@ -78,7 +81,7 @@ pub struct Died {
     pub tenant: Option<Tenant>,
     /// Time for which its command ran; none if it was never started.
     pub lived: Option<Duration>,
-    /// End according to its shim: on a slow disk the daemon learns of it later.
+    /// Time of the end according to the shim. On a slow disk, the daemon learns of the end later.
     pub at: Timestamp,
 }
 
@@ -89,7 +92,7 @@ impl Died {
 }
 
 impl HostBreaker {
-    /// Counts a death on a board. Returns true if the deaths within the window suffice to open it.
+    /// Counts a death on a board. Returns true if the deaths within the window suffice to open the breaker.
     fn counts(
         &mut self,
         at: Timestamp,
@@ -101,15 +104,16 @@ impl HostBreaker {
         self.recent.push(at);
         self.board = Some(board.clone());
         let newest = self.recent.iter().copied().filter(|at| *at <= now).max().unwrap_or(now);
-        // A death in the future predates a setting back of the clock.
+        // A time in the future was noted before the clock was set back, and is dropped.
         self.recent.retain(|at| *at <= newest && after(*at, window) > newest);
         self.recent.len() >= most
     }
 }
 
 impl HostBreakers {
-    /// Returns the tenants with an immediate death within a window in which no run of any tenant has lived, with the
-    /// board of each. Empty if the deaths are too few, or of fewer than [`SEVERAL`] tenants.
+    /// Returns the tenants whose breakers must open together, each with the board of its last death. These are the
+    /// tenants with an immediate death in a window before `at` since which no run of any tenant has stayed alive, and with
+    /// a closed breaker. Empty if the deaths are fewer than `most`, or of fewer than [`SEVERAL`] tenants.
     fn common(&self, most: usize, window: Duration, at: Timestamp) -> Vec<(Option<Tenant>, BoardName)> {
         let is_in_it =
             |death: Timestamp| after(death, window) > at && self.lived.is_none_or(|lived| lived < death);
@@ -127,10 +131,11 @@ impl HostBreakers {
         closed.filter_map(|(tenant, breaker, _)| Some((tenant.clone(), breaker.board.clone()?))).collect()
     }
 
-    /// Returns the wait of a tenant's tasks. `is_tried` is true if one of them is already admitted as a probe.
+    /// Returns the reason why the tasks of a tenant must wait; none if one may start. `is_tried` is true if one of them is
+    /// already admitted as a probe.
     pub(super) fn refusal(&self, tenant: Option<&Tenant>, is_tried: bool) -> Option<Waiting> {
         let open = self.of.get(&tenant.cloned())?.open.as_ref()?;
-        let release = kept::release(&open.board, &HoldOn::host(tenant));
+        let release = breaker_change::release(&open.board, &HoldOn::host(tenant));
         let text = format!("waits for dispatch to resume: {}; `{release}` resumes it at once", open.wait.why);
         match open.wait.until {
             Some(until) => Some(Waiting::new(WaitingCode::Host, text).until(until)),
@@ -142,7 +147,7 @@ impl HostBreakers {
         }
     }
 
-    /// Records that the start of a task has ended, in any way.
+    /// Records that the start of a task is over, with any result. If the task was a probe, another one may start.
     pub(super) fn tried(&mut self, key: &TaskKey) {
         if let Some(open) = self.tried_by(key) {
             open.probe = None;
@@ -157,7 +162,7 @@ impl HostBreakers {
             .find(|open| open.probe.as_ref() == Some(key))
     }
 
-    /// Lets one task of each tenant start as a probe at once.
+    /// Ends the waits of all open breakers, so that one task of each tenant may start as a probe.
     pub(super) fn try_now(&mut self) {
         for open in self.of.values_mut().filter_map(|breaker| breaker.open.as_mut()) {
             open.wait.until = None;
@@ -168,7 +173,7 @@ impl HostBreakers {
         self.of.retain(|_, breaker| breaker.open.as_ref().is_none_or(|open| open.board != *board));
     }
 
-    /// Adopts a breaker that a board stores; ignores one with a name of another release.
+    /// Adopts a breaker that a board stores. A breaker whose name only another release knows is ignored.
     pub(super) fn learn(
         &mut self,
         board: &BoardName,
@@ -188,7 +193,7 @@ impl HostBreakers {
         open.is_kept |= open.board == *board;
     }
 
-    /// Closes breakers that their board no longer stores. Returns true if there was any.
+    /// Closes the breakers that their board no longer stores. Returns true if there were any.
     pub(super) fn release(&mut self, board: &BoardName, is_there: impl Fn(&HoldOn) -> bool) -> bool {
         let before = self.of.len();
         self.of.retain(|tenant, breaker| {
@@ -198,6 +203,7 @@ impl HostBreakers {
         self.of.len() < before
     }
 
+    /// Returns the next time at which a wait ends, or a breaker closes by a probe that stays alive.
     pub(super) fn nearest(&self) -> Option<Timestamp> {
         let open = self.of.values().filter_map(|breaker| breaker.open.as_ref());
         open.flat_map(|open| open.wait.until.into_iter().chain(open.lives_at)).min()
@@ -207,7 +213,7 @@ impl HostBreakers {
     pub(super) fn broken(&self) -> impl Iterator<Item = Broken> {
         self.of.iter().filter_map(|(tenant, breaker)| {
             let (open, on) = (breaker.open.as_ref()?, HoldOn::host(tenant.as_ref()));
-            let release = Some(kept::release(&open.board, &on));
+            let release = Some(breaker_change::release(&open.board, &on));
             Some(Broken { what: on.to_string(), why: open.wait.why.clone(), until: open.wait.until, release })
         })
     }
@@ -229,21 +235,21 @@ impl Backoff {
         }
     }
 
-    /// Records that a task's command runs. A probe must live for a while.
+    /// Records that the command of a task runs. If the task is a probe, its breaker closes after `AT_ONCE`.
     pub fn lives(&mut self, key: &TaskKey, now: Timestamp) {
         if let Some(open) = self.host.tried_by(key) {
             open.lives_at = Some(after(now, AT_ONCE));
         }
     }
 
-    /// Records a failed run. Opens its tenant's breaker after too many immediate deaths. Returns true if tasks may
-    /// start now because a probe has lived long enough.
+    /// Records a failed run. Opens the breaker of its tenant after too many immediate deaths. Returns true if tasks may
+    /// start now because the run was a probe that lived long enough.
     pub fn died(&mut self, key: &TaskKey, died: &Died, limits: &DispatchConfig, now: Timestamp) -> bool {
         let (most, window) = (limits.max_deaths, limits.death_window.duration());
         if most == 0 || !died.is_at_once() {
             return self.ended_well(key, died.tenant.as_ref(), died.at);
         }
-        // Forgets tenants without a recent death, so that their number is bounded by the recent runs.
+        // Tenants without a recent death are forgotten, so that the number of entries is bounded by the recent runs.
         self.host.of.retain(|tenant, breaker| {
             let is_recent = breaker.recent.iter().any(|at| after(*at, window) > died.at);
             *tenant == died.tenant || breaker.open.is_some() || is_recent
@@ -278,24 +284,24 @@ impl Backoff {
         false
     }
 
-    /// Opens a tenant's breaker, stored by a board, for the first time or again.
+    /// Opens the breaker of a tenant, for the first time or again, and has the board store it.
     fn open_host(&mut self, tenant: Option<&Tenant>, opening: Opening, now: Timestamp) {
         let Opening { why, times, board, is_kept, died } = opening;
-        // The first waits last a minute, because the cause may be mended by then.
+        // The first waits last a minute each, because the cause may have been removed by then.
         let wait = if times < SELDOM_AFTER {
             Wait::lasting(why, times, now, Duration::from_mins(1))
         } else {
             Wait::seldom(why, times, now)
         };
-        self.kept.push((board.clone(), Kept::open(HoldOn::host(tenant), &wait)));
+        self.kept.push((board.clone(), BreakerChange::open(HoldOn::host(tenant), &wait)));
         let breaker = self.host.of.entry(tenant.cloned()).or_default();
         breaker.recent.clear();
         breaker.opened = Some(died);
         breaker.open = Some(Open { wait, board, is_kept, probe: None, lives_at: None });
     }
 
-    /// Records that a run has ended otherwise. If it was the probe, the breaker closes. Returns true if tasks waited
-    /// for that.
+    /// Records that a run has ended otherwise than by an immediate death. If it was the probe, the breaker closes. Returns
+    /// true if a breaker was closed.
     pub(crate) fn ended_well(&mut self, key: &TaskKey, tenant: Option<&Tenant>, at: Timestamp) -> bool {
         self.host.lived = self.host.lived.max(Some(at));
         let Some(breaker) = self.host.of.get_mut(&tenant.cloned()) else { return false };
@@ -304,7 +310,8 @@ impl Backoff {
         is_probe && self.close_host(tenant)
     }
 
-    /// Ends the waits whose time has come. Returns true if there was any.
+    /// Ends the waits whose time has come, and closes the breakers whose probe has stayed alive. Returns true if there were
+    /// any.
     pub(super) fn expire_host(&mut self, now: Timestamp) -> bool {
         let lives = |breaker: &HostBreaker| {
             breaker.open.as_ref().is_some_and(|open| open.lives_at.is_some_and(|at| at <= now))
@@ -328,7 +335,7 @@ impl Backoff {
     fn close_host(&mut self, tenant: Option<&Tenant>) -> bool {
         let board = self.host.close(tenant);
         let was_open = board.is_some();
-        self.kept.extend(board.map(|board| (board, Kept::Closed(HoldOn::host(tenant)))));
+        self.kept.extend(board.map(|board| (board, BreakerChange::Closed(HoldOn::host(tenant)))));
         was_open
     }
 }

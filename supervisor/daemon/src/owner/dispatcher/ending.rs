@@ -7,9 +7,9 @@ use shim::rundir::StopRequest;
 
 use super::super::action::Action;
 use super::super::admission::Weight;
-use super::super::extent::Extent;
-use super::super::stopping::{Left, StopMode, StopPlan, shim_reason, urgency};
-use super::{Dispatcher, Look, Slot, TaskKey};
+use super::super::mode::DaemonMode;
+use super::super::stopping::{RemainingRun, StopMode, StopPlan, shim_reason, urgency};
+use super::{Dispatcher, ReadState, Slot, TaskKey};
 use crate::run::live::{LiveRun, Phase};
 
 impl Dispatcher {
@@ -117,7 +117,7 @@ impl Dispatcher {
     /// Describes the stop in progress, for the caller who asked for one.
     pub(super) fn stop_plan(&self, asked: StopMode) -> StopPlan {
         let mode = self.stopping.unwrap_or(asked);
-        let left: Vec<&LiveRun> = self
+        let unendable: Vec<&LiveRun> = self
             .slots
             .values()
             .filter(|slot| slot.is_out_of_reach())
@@ -128,11 +128,11 @@ impl Dispatcher {
             pid: std::process::id(),
             mode,
             asked,
-            workers: self.slots.len() - left.len(),
+            workers: self.slots.len() - unendable.len(),
             ending,
             until: self.drain_until.filter(|_| mode == StopMode::Drain),
             grace_seconds: self.config.worker.grace().as_secs(),
-            left: left.into_iter().map(Left::of).collect(),
+            left: unendable.into_iter().map(RemainingRun::from_live).collect(),
             unserved: Vec::new(),
         }
     }
@@ -145,22 +145,22 @@ impl Dispatcher {
         lines.join("\n")
     }
 
-    /// True if this daemon has nothing left to wait for.
+    /// Returns true if this daemon has nothing left to wait for.
     pub(super) fn is_done(&self) -> bool {
         let quiet = !self.has_runs();
         let settled = || self.slots.values().all(|slot| slot.is_out_of_reach() || slot.is(Phase::Settling));
-        let reading = self.boards.values().any(|state| state.look != Look::Done || state.waking);
-        match (self.stopping, self.extent) {
+        let reading = self.boards.values().any(|state| state.read != ReadState::Done || state.waking);
+        match (self.stopping, self.mode) {
             (Some(StopMode::Leave), _) => true,
             (Some(StopMode::Drain), _) => quiet,
             // Runs whose end only waits for their board are left to the next daemon: the run directory has the record.
             (Some(StopMode::Preempt | StopMode::Kill), _) => settled(),
-            (None, Extent::UntilIdle(_)) => quiet && !reading && self.backoff.why().is_none(),
-            (None, Extent::Forever | Extent::Ending) => false,
+            (None, DaemonMode::UntilIdle(_)) => quiet && !reading && self.backoff.why().is_none(),
+            (None, DaemonMode::Forever | DaemonMode::Ending) => false,
         }
     }
 
-    /// True if there are runs that this daemon still handles.
+    /// Returns true if there are runs that this daemon still handles.
     pub(crate) fn has_runs(&self) -> bool {
         !self.slots.values().all(Slot::is_out_of_reach)
     }
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use crate::run::report::Report;
     use setup::config::Config;
-    use setup::roster::Share;
+    use setup::roster::PoolClaim;
 
     fn now() -> Timestamp {
         Timestamp::from_micros(1_000_000)
@@ -203,9 +203,9 @@ mod tests {
         }))
         .unwrap();
         let config: Config = toml::from_str("").unwrap();
-        let mut dispatcher = Dispatcher::new(vec![board.clone()], Extent::Forever, Arc::new(config));
+        let mut dispatcher = Dispatcher::new(vec![board.clone()], DaemonMode::Forever, Arc::new(config));
         let key = TaskKey { board, task: live.task.clone() };
-        dispatcher.adopt(live, None, Share::default());
+        dispatcher.adopt(live, None, PoolClaim::default());
         (dispatcher, key)
     }
 

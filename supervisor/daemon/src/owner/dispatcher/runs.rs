@@ -81,7 +81,7 @@ impl Dispatcher {
         &mut self,
         key: &TaskKey,
         record: &StartedRecord,
-        begun: Option<Timestamp>,
+        started_at: Option<Timestamp>,
         now: Timestamp,
     ) -> Vec<Action> {
         let slot = self.slots.get_mut(key);
@@ -96,7 +96,7 @@ impl Dispatcher {
                 live.phase = Phase::Running;
             }
         }
-        let Some(begun) = begun else { return Vec::new() };
+        let Some(begun) = started_at else { return Vec::new() };
         self.backoff.lives(key, now);
         let freed = self.backoff.started(key, needs.iter().flat_map(Needs::all), begun, now);
         if freed { self.read_all() } else { Vec::new() }

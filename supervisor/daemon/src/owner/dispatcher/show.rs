@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 
 use kernel::{TaskId, WaitingCode};
 
-use super::super::admission::{Claim, Weight};
-use super::super::room::{DISABLED, Room};
+use super::super::admission::{StartClaim, Weight};
+use super::super::capacity::{Capacity, DISABLED};
 use super::super::snapshot::Snapshot;
 use super::Dispatcher;
 use crate::run::live::{LiveRun, Phase};
 
 impl Dispatcher {
     /// Returns for each task the reason why it does not run, by the rules that start tasks, as of now.
-    pub(crate) fn why(&self, asked: Vec<Claim>) -> BTreeMap<TaskId, kernel::Waiting> {
-        let room = self.room();
-        asked.into_iter().map(|claim| (claim.key.task.clone(), self.why_not(&claim, &room))).collect()
+    pub(crate) fn why(&self, asked: Vec<StartClaim>) -> BTreeMap<TaskId, kernel::Waiting> {
+        let capacity = self.capacity();
+        asked.into_iter().map(|claim| (claim.key.task.clone(), self.why_not(&claim, &capacity))).collect()
     }
 
-    fn why_not(&self, claim: &Claim, room: &Room) -> kernel::Waiting {
+    fn why_not(&self, claim: &StartClaim, capacity: &Capacity) -> kernel::Waiting {
         let waiting = |code, text: String| kernel::Waiting::new(code, text);
         if let Some(slot) = self.slots.get(&claim.key) {
             let live = slot.live.as_ref();
@@ -39,7 +39,7 @@ impl Dispatcher {
                 }
             };
         }
-        room.refusal(claim).map_or_else(
+        capacity.refusal(claim).map_or_else(
             || waiting(WaitingCode::Turn, "waits for its turn: tasks before it start first".to_owned()),
             |refusal| *refusal.why,
         )
@@ -83,7 +83,7 @@ impl Dispatcher {
             live,
             paused: self.paused(),
             stopping: self.stopping.map(|mode| mode.word().to_owned()),
-            pools: self.room().pools(),
+            pools: self.capacity().pools(),
             broken: self.backoff.broken(),
             wakeups: self.wakeups,
         }

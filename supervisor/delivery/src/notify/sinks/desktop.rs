@@ -1,4 +1,4 @@
-//! Sink: the desktop, by `notify-send`, which uses the session's D-Bus. A D-Bus client of our own would be too much for
+//! Sink for the desktop. It runs `notify-send`, which uses the session's D-Bus, since a D-Bus client would be too large for
 //! one kind of message.
 
 use std::path::Path;
@@ -6,43 +6,43 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 
-use super::Sending;
+use super::Delivery;
 use super::slack::escaped;
-use crate::notify::parcel::is_urgent;
+use crate::notify::batch::is_urgent;
+use crate::notify::step_log::{StepLog, Undelivered};
 use crate::notify::text;
-use crate::notify::trail::{Trail, Undelivered};
 use base::environment;
 
-/// Program of a channel that names none.
+/// Program for a channel that names none.
 const PROGRAM: &str = "/usr/bin/notify-send";
 /// Variable with the address of the session bus; without it, the bus is in the user's runtime directory.
 const BUS: &str = "DBUS_SESSION_BUS_ADDRESS";
 
-pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(), Undelivered> {
-    let run = sending.wire.channel.run.clone().unwrap_or_else(|| vec![PROGRAM.to_owned()]);
+pub(super) async fn send(delivery: &Delivery<'_>, step_log: &mut StepLog) -> Result<(), Undelivered> {
+    let run = delivery.channel.settings.run.clone().unwrap_or_else(|| vec![PROGRAM.to_owned()]);
     let Some((program, arguments)) = run.split_first() else { return Ok(()) };
     let bus = bus();
     let bus = bus.ok_or_else(|| {
         Undelivered::later("this user has no session with a D-Bus: DBUS_SESSION_BUS_ADDRESS is not set")
     });
-    let bus = trail.note("session", bus, "a session bus is there")?;
-    let urgency = if is_urgent(sending.parcel) { "critical" } else { "normal" };
+    let bus = step_log.record("session", bus, "a session bus is there")?;
+    let urgency = if is_urgent(delivery.batch) { "critical" } else { "normal" };
     let mut command = Command::new(program);
     command
         .args(arguments)
         .arg("--app-name=supervisor")
         .arg(format!("--urgency={urgency}"))
         .arg("--")
-        .arg(text::subject(sending.parcel))
+        .arg(text::subject(delivery.batch))
         // The body is markup (Desktop Notifications Specification, "Markup").
-        .arg(text::body(sending.parcel, text::LONGEST, escaped))
+        .arg(text::body(delivery.batch, text::LONGEST, escaped))
         .env_clear()
         .env(BUS, bus)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .kill_on_drop(true);
-    let limit = sending.wire.channel.timeout.duration();
+    let limit = delivery.channel.settings.timeout.duration();
     let ended = tokio::time::timeout(limit, async { command.spawn()?.wait().await }).await;
     let outcome = match ended {
         Err(_) => {
@@ -54,7 +54,7 @@ pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(),
         Ok(Ok(status)) if status.success() => Ok(()),
         Ok(Ok(status)) => Err(Undelivered::later(format!("{program} ended with {status}"))),
     };
-    trail.note("show", outcome, "the message was taken")
+    step_log.record("show", outcome, "the message was taken")
 }
 
 fn bus() -> Option<String> {

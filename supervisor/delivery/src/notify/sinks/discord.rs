@@ -3,43 +3,46 @@
 use hyper::header::AUTHORIZATION;
 use serde_json::json;
 
-use super::Spoken;
-use super::said::Said;
-use crate::notify::http::Post;
-use crate::notify::trail::{Trail, Undelivered};
-use crate::notify::wire::Wire;
+use super::ChatMessage;
+use super::response::ServiceResult;
+use crate::notify::channel::ChannelClient;
+use crate::notify::http::HttpRequest;
+use crate::notify::step_log::{StepLog, Undelivered};
 
 /// Longest nonce by which Discord recognises a repeated message.
 const NONCE: usize = 25;
 
-pub(super) async fn say(
-    wire: &Wire<'_>,
-    spoken: &Spoken<'_>,
-    trail: &mut Trail,
+pub(super) async fn send_chat(
+    channel: &ChannelClient<'_>,
+    message: &ChatMessage<'_>,
+    step_log: &mut StepLog,
 ) -> Result<Option<String>, Undelivered> {
-    let token = wire.need_secret(trail)?;
+    let token = channel.need_secret(step_log)?;
     // A thread is a channel of its own.
-    let chat = spoken.thread.unwrap_or(spoken.chat);
+    let chat = message.thread.unwrap_or(message.chat);
     if chat.is_empty() || !chat.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(trail.failed("chat", Undelivered::later("a channel of Discord is named by its number")));
+        return Err(
+            step_log.failed("chat", Undelivered::later("a channel of Discord is named by its number"))
+        );
     }
     let mut body = json!({
-        "content": spoken.text,
+        "content": message.text,
         "allowed_mentions": { "parse": [] },
         "flags": 4,
     });
-    if let Some(id) = &spoken.id {
+    if let Some(id) = &message.id {
         body["nonce"] = nonce(id).into();
         body["enforce_nonce"] = true.into();
     }
-    let url = format!("{}/channels/{chat}/messages", wire.base());
-    let post = Post::json(url, &body).with(AUTHORIZATION, &format!("Bot {token}"));
-    let post = post.map_err(|error| trail.failed("secret", error))?;
-    let answer = wire.post(post, trail).await?;
-    let said = answer.json();
-    let after = said["retry_after"].as_f64();
-    Said { is_refusal: false, why: said["message"].as_str(), after, is_final: false }.judge(answer, trail)?;
-    Ok(said["id"].as_str().map(str::to_owned))
+    let url = format!("{}/channels/{chat}/messages", channel.base());
+    let post = HttpRequest::json(url, &body).with(AUTHORIZATION, &format!("Bot {token}"));
+    let post = post.map_err(|error| step_log.failed("secret", error))?;
+    let response = channel.post(post, step_log).await?;
+    let body = response.json();
+    let after = body["retry_after"].as_f64();
+    ServiceResult { is_refusal: false, why: body["message"].as_str(), after, is_final: false }
+        .judge(response, step_log)?;
+    Ok(body["id"].as_str().map(str::to_owned))
 }
 
 /// Shortens an id to its number, after the beginning of the board's id.

@@ -1,5 +1,5 @@
-//! Sink: e-mail over SMTP. `smtps://` uses TLS from the start, `smtp://` STARTTLS. Mail is unencrypted only to this
-//! host.
+//! Sink for e-mail over SMTP. `smtps://` uses TLS from the start, `smtp://` STARTTLS. Only mail to a server on this host is
+//! sent without TLS.
 
 use std::path::PathBuf;
 
@@ -10,60 +10,61 @@ use lettre::transport::smtp::authentication::Credentials;
 use lettre::transport::smtp::client::{Certificate, Tls, TlsParameters};
 use lettre::{AsyncSmtpTransport, AsyncTransport as _, Tokio1Executor};
 
-use super::Sending;
+use super::Delivery;
+use crate::notify::step_log::{StepLog, Undelivered};
 use crate::notify::text;
-use crate::notify::trail::{Trail, Undelivered};
 use base::failure::with_causes;
 
 type Transport = AsyncSmtpTransport<Tokio1Executor>;
 
-pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(), Undelivered> {
-    let to = sending.need_chat(trail)?.to_owned();
-    let message = message(sending, &to);
-    let message = trail.note("message", message, to)?;
-    let password = sending.wire.secret(trail)?;
-    let extra = sending.wire.service.config().proxy.ca.clone();
-    let transport = transport(sending, password, extra);
-    let transport = trail.note("server", transport, sending.wire.host())?;
-    let limit = sending.wire.channel.timeout.duration();
+pub(super) async fn send(delivery: &Delivery<'_>, step_log: &mut StepLog) -> Result<(), Undelivered> {
+    let to = delivery.need_chat(step_log)?.to_owned();
+    let message = message(delivery, &to);
+    let message = step_log.record("message", message, to)?;
+    let password = delivery.channel.secret(step_log)?;
+    let extra = delivery.channel.service.config().proxy.ca.clone();
+    let transport = transport(delivery, password, extra);
+    let transport = step_log.record("server", transport, delivery.channel.host())?;
+    let limit = delivery.channel.settings.timeout.duration();
     let sent = match tokio::time::timeout(limit, transport.send(message)).await {
         Err(_) => Err(Undelivered::later(format!("no answer within {} s", limit.as_secs()))),
-        // A 5xx code concerns the message or the account; another try helps with neither.
+        // A 5xx code is a permanent refusal of the message or the account, so another try does not help.
         Ok(Err(e)) if e.is_permanent() => {
             Err(Undelivered::Refused(format!("the server refuses it: {}", plain(&e))))
         }
         Ok(Err(e)) => Err(Undelivered::later(format!("the server refuses it for now: {}", plain(&e)))),
         Ok(Ok(_)) => Ok(()),
     };
-    trail.note("answer", sent, "the message was taken")
+    step_log.record("answer", sent, "the message was taken")
 }
 
 fn plain(error: &lettre::transport::smtp::Error) -> String {
     with_causes(error).chars().filter(|c| !c.is_control()).take(200).collect()
 }
 
-fn message(sending: &Sending<'_>, to: &str) -> Result<Message, Undelivered> {
+fn message(delivery: &Delivery<'_>, to: &str) -> Result<Message, Undelivered> {
     let mailbox = |what: &str, text: &str| {
         text.parse::<Mailbox>().map_err(|_| Undelivered::later(format!("`{what}` is not a mail address")))
     };
-    let host = sending.wire.host();
+    let host = delivery.channel.host();
     Message::builder()
-        .from(mailbox("from", sending.wire.channel.from.as_deref().unwrap_or_default())?)
+        .from(mailbox("from", delivery.channel.settings.from.as_deref().unwrap_or_default())?)
         .to(mailbox("to", to)?)
-        .subject(text::subject(sending.parcel))
-        .message_id(Some(format!("<{}@{host}>", sending.parcel.id)))
+        .subject(text::subject(delivery.batch))
+        .message_id(Some(format!("<{}@{host}>", delivery.batch.id)))
         .header(ContentType::TEXT_PLAIN)
-        .body(text::whole(sending.parcel, text::LONGEST, str::to_owned))
+        .body(text::whole(delivery.batch, text::LONGEST, str::to_owned))
         .map_err(|e| Undelivered::Refused(format!("the message cannot be written: {e}")))
 }
 
 fn transport(
-    sending: &Sending<'_>,
+    delivery: &Delivery<'_>,
     password: Option<String>,
     extra: Option<PathBuf>,
 ) -> Result<Transport, Undelivered> {
-    let uri: Uri = sending.wire.base().parse().map_err(|_| Undelivered::later("`url` is not an address"))?;
-    let host = sending.wire.host();
+    let uri: Uri =
+        delivery.channel.base().parse().map_err(|_| Undelivered::later("`url` is not an address"))?;
+    let host = delivery.channel.host();
     let is_wrapped = uri.scheme_str() == Some("smtps");
     let is_own = matches!(host.as_str(), "127.0.0.1" | "::1" | "localhost");
     let tls = match (is_wrapped, is_own) {
@@ -75,8 +76,8 @@ fn transport(
     let mut builder = Transport::builder_dangerous(&host)
         .port(uri.port_u16().unwrap_or(usual))
         .tls(tls)
-        .timeout(Some(sending.wire.channel.timeout.duration()));
-    if let (Some(user), Some(password)) = (&sending.wire.channel.user, password) {
+        .timeout(Some(delivery.channel.settings.timeout.duration()));
+    if let (Some(user), Some(password)) = (&delivery.channel.settings.user, password) {
         builder = builder.credentials(Credentials::new(user.clone(), password));
     }
     Ok(builder.build())

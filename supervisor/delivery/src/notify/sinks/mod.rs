@@ -11,7 +11,7 @@ mod discord;
 mod email;
 mod ntfy;
 mod plugin;
-mod said;
+mod response;
 mod signal;
 mod slack;
 pub(super) mod telegram;
@@ -19,16 +19,16 @@ pub(super) mod webhook;
 
 use std::sync::Arc;
 
-use super::parcel::{Parcel, is_urgent};
+use super::batch::{Batch, is_urgent};
+use super::channel::ChannelClient;
+use super::step_log::{StepLog, Undelivered};
 use super::text;
-use super::trail::{Trail, Undelivered};
-use super::wire::Wire;
 use crate::plugins::Calls;
 use service::Service;
 use setup::config::notify::Kind;
 
 /// A message to a chat.
-pub(super) struct Spoken<'a> {
+pub(super) struct ChatMessage<'a> {
     pub(super) chat: &'a str,
     pub(super) thread: Option<&'a str>,
     /// Text, escaped for the service by [`escaped`].
@@ -56,71 +56,73 @@ pub(super) fn escaped(kind: Kind, text: &str) -> String {
 }
 
 /// Sends a message to a chat. Returns the service's id of the message.
-pub(super) async fn say(
-    wire: &Wire<'_>,
-    spoken: &Spoken<'_>,
-    trail: &mut Trail,
+pub(super) async fn send_chat(
+    channel: &ChannelClient<'_>,
+    message: &ChatMessage<'_>,
+    step_log: &mut StepLog,
 ) -> Result<Option<String>, Undelivered> {
-    match wire.channel.kind {
-        Kind::Slack => slack::say(wire, spoken, trail).await,
-        Kind::Discord => discord::say(wire, spoken, trail).await,
-        Kind::Telegram => telegram::say(wire, spoken, trail).await,
+    match channel.settings.kind {
+        Kind::Slack => slack::send_chat(channel, message, step_log).await,
+        Kind::Discord => discord::send_chat(channel, message, step_log).await,
+        Kind::Telegram => telegram::send_chat(channel, message, step_log).await,
         Kind::Webhook
         | Kind::Command
         | Kind::Desktop
         | Kind::Ntfy
         | Kind::Email
         | Kind::Signal
-        | Kind::Plugin => Err(trail.failed("chat", Undelivered::later("a channel of its kind has no chats"))),
+        | Kind::Plugin => {
+            Err(step_log.failed("chat", Undelivered::later("a channel of its kind has no chats")))
+        }
     }
 }
 
 /// A delivery of a channel.
-pub(super) struct Sending<'a> {
-    pub(super) wire: Wire<'a>,
-    pub(super) parcel: &'a Parcel,
+pub(super) struct Delivery<'a> {
+    pub(super) channel: ChannelClient<'a>,
+    pub(super) batch: &'a Batch,
     /// State for calls of plugins.
-    pub(super) boards: &'a Arc<Service>,
+    pub(super) service: &'a Arc<Service>,
     pub(super) calls: &'a Calls,
 }
 
-impl Sending<'_> {
+impl Delivery<'_> {
     /// Sends the message, and records each step. Returns its id for replies, if the channel can receive them.
-    pub(super) async fn send(&self, trail: &mut Trail) -> Result<Option<String>, Undelivered> {
-        let sent = match self.wire.channel.kind {
-            Kind::Slack | Kind::Discord | Kind::Telegram => return self.speak(trail).await,
+    pub(super) async fn send(&self, step_log: &mut StepLog) -> Result<Option<String>, Undelivered> {
+        let sent = match self.channel.settings.kind {
+            Kind::Slack | Kind::Discord | Kind::Telegram => return self.send_to_chat(step_log).await,
             // A posted reply names the message by its id.
             Kind::Webhook => {
-                return webhook::send(self, trail).await.map(|()| Some(self.parcel.id.clone()));
+                return webhook::send(self, step_log).await.map(|()| Some(self.batch.id.clone()));
             }
-            Kind::Command => command::send(self, trail).await,
-            Kind::Desktop => desktop::send(self, trail).await,
-            Kind::Ntfy => ntfy::send(self, trail).await,
-            Kind::Email => email::send(self, trail).await,
-            Kind::Signal => signal::send(self, trail).await,
-            Kind::Plugin => plugin::send(self, trail).await,
+            Kind::Command => command::send(self, step_log).await,
+            Kind::Desktop => desktop::send(self, step_log).await,
+            Kind::Ntfy => ntfy::send(self, step_log).await,
+            Kind::Email => email::send(self, step_log).await,
+            Kind::Signal => signal::send(self, step_log).await,
+            Kind::Plugin => plugin::send(self, step_log).await,
         };
         sent.map(|()| None)
     }
 
-    async fn speak(&self, trail: &mut Trail) -> Result<Option<String>, Undelivered> {
-        let kind = self.wire.channel.kind;
-        let spoken = Spoken {
-            chat: self.need_chat(trail)?,
-            thread: self.parcel.thread(),
-            text: text::whole(self.parcel, text::LONGEST, |text| escaped(kind, text)),
-            is_quiet: !is_urgent(self.parcel),
-            id: Some(self.parcel.id.clone()),
+    async fn send_to_chat(&self, step_log: &mut StepLog) -> Result<Option<String>, Undelivered> {
+        let kind = self.channel.settings.kind;
+        let message = ChatMessage {
+            chat: self.need_chat(step_log)?,
+            thread: self.batch.thread(),
+            text: text::whole(self.batch, text::LONGEST, |text| escaped(kind, text)),
+            is_quiet: !is_urgent(self.batch),
+            id: Some(self.batch.id.clone()),
         };
-        say(&self.wire, &spoken, trail).await
+        send_chat(&self.channel, &message, step_log).await
     }
 
     /// Returns the recipient: the subscription's chat, or the channel's default.
-    fn need_chat(&self, trail: &mut Trail) -> Result<&str, Undelivered> {
-        let chat = self.parcel.chat(self.wire.channel.to.as_deref());
+    fn need_chat(&self, step_log: &mut StepLog) -> Result<&str, Undelivered> {
+        let chat = self.batch.chat(self.channel.settings.to.as_deref());
         chat.ok_or_else(|| {
             let why = "neither the channel nor the subscription names a chat: set `to`";
-            trail.failed("chat", Undelivered::later(why))
+            step_log.failed("chat", Undelivered::later(why))
         })
     }
 }

@@ -3,27 +3,28 @@
 use hyper::header::AUTHORIZATION;
 use serde_json::json;
 
-use super::Sending;
-use super::said::Said;
-use crate::notify::http::Post;
-use crate::notify::parcel::is_urgent;
+use super::Delivery;
+use super::response::ServiceResult;
+use crate::notify::batch::is_urgent;
+use crate::notify::http::HttpRequest;
+use crate::notify::step_log::{StepLog, Undelivered};
 use crate::notify::text;
-use crate::notify::trail::{Trail, Undelivered};
 
-pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(), Undelivered> {
-    let token = sending.wire.secret(trail)?;
+pub(super) async fn send(delivery: &Delivery<'_>, step_log: &mut StepLog) -> Result<(), Undelivered> {
+    let token = delivery.channel.secret(step_log)?;
     let body = json!({
-        "topic": sending.need_chat(trail)?,
-        "title": text::subject(sending.parcel),
-        "message": text::body(sending.parcel, text::LONGEST, str::to_owned),
-        "priority": if is_urgent(sending.parcel) { 4 } else { 3 },
+        "topic": delivery.need_chat(step_log)?,
+        "title": text::subject(delivery.batch),
+        "message": text::body(delivery.batch, text::LONGEST, str::to_owned),
+        "priority": if is_urgent(delivery.batch) { 4 } else { 3 },
     });
-    let mut post = Post::json(format!("{}/", sending.wire.base()), &body);
+    let mut post = HttpRequest::json(format!("{}/", delivery.channel.base()), &body);
     if let Some(token) = token {
         let with = post.with(AUTHORIZATION, &format!("Bearer {token}"));
-        post = with.map_err(|error| trail.failed("secret", error))?;
+        post = with.map_err(|error| step_log.failed("secret", error))?;
     }
-    let answer = sending.wire.post(post, trail).await?;
-    let said = answer.json();
-    Said { is_refusal: false, why: said["error"].as_str(), after: None, is_final: false }.judge(answer, trail)
+    let response = delivery.channel.post(post, step_log).await?;
+    let body = response.json();
+    ServiceResult { is_refusal: false, why: body["error"].as_str(), after: None, is_final: false }
+        .judge(response, step_log)
 }

@@ -2,31 +2,31 @@
 
 use serde_json::json;
 
-use super::Sending;
-use super::said::Said;
-use crate::notify::http::Post;
+use super::Delivery;
+use super::response::ServiceResult;
+use crate::notify::http::HttpRequest;
+use crate::notify::step_log::{StepLog, Undelivered};
 use crate::notify::text;
-use crate::notify::trail::{Trail, Undelivered};
 
 /// Prefix of a recipient that is a group.
 const GROUP: &str = "group:";
 
-pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(), Undelivered> {
-    let to = sending.need_chat(trail)?;
+pub(super) async fn send(delivery: &Delivery<'_>, step_log: &mut StepLog) -> Result<(), Undelivered> {
+    let to = delivery.need_chat(step_log)?;
     let mut parameters = json!({
-        "account": sending.wire.channel.from,
-        "message": text::whole(sending.parcel, text::LONGEST, str::to_owned),
+        "account": delivery.channel.settings.from,
+        "message": text::whole(delivery.batch, text::LONGEST, str::to_owned),
     });
     match to.strip_prefix(GROUP) {
         Some(group) => parameters["groupId"] = group.into(),
         None => parameters["recipient"] = json!([to]),
     }
-    let call = json!({ "jsonrpc": "2.0", "method": "send", "id": sending.parcel.id, "params": parameters });
-    let post = Post::json(format!("{}/api/v1/rpc", sending.wire.base()), &call);
-    let answer = sending.wire.post(post, trail).await?;
-    let said = answer.json();
-    let error = &said["error"];
+    let call = json!({ "jsonrpc": "2.0", "method": "send", "id": delivery.batch.id, "params": parameters });
+    let post = HttpRequest::json(format!("{}/api/v1/rpc", delivery.channel.base()), &call);
+    let response = delivery.channel.post(post, step_log).await?;
+    let body = response.json();
+    let error = &body["error"];
     let after = error["data"]["response"]["results"][0]["retryAfterSeconds"].as_f64();
-    Said { is_refusal: !error.is_null(), why: error["message"].as_str(), after, is_final: false }
-        .judge(answer, trail)
+    ServiceResult { is_refusal: !error.is_null(), why: error["message"].as_str(), after, is_final: false }
+        .judge(response, step_log)
 }

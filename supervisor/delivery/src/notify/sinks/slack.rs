@@ -4,42 +4,43 @@
 use hyper::header::AUTHORIZATION;
 use serde_json::{Value, json};
 
-use super::Spoken;
-use super::said::Said;
-use crate::notify::http::Post;
-use crate::notify::trail::{Trail, Undelivered};
-use crate::notify::wire::Wire;
+use super::ChatMessage;
+use super::response::ServiceResult;
+use crate::notify::channel::ChannelClient;
+use crate::notify::http::HttpRequest;
+use crate::notify::step_log::{StepLog, Undelivered};
 
 /// Errors of Slack for a message that it will never accept.
 const FINAL: [&str; 3] = ["msg_too_long", "no_text", "invalid_arguments"];
 
-pub(super) async fn say(
-    wire: &Wire<'_>,
-    spoken: &Spoken<'_>,
-    trail: &mut Trail,
+pub(super) async fn send_chat(
+    channel: &ChannelClient<'_>,
+    message: &ChatMessage<'_>,
+    step_log: &mut StepLog,
 ) -> Result<Option<String>, Undelivered> {
-    let token = wire.need_secret(trail)?;
+    let token = channel.need_secret(step_log)?;
     let mut body = json!({
-        "channel": spoken.chat,
-        "text": spoken.text,
+        "channel": message.chat,
+        "text": message.text,
         "mrkdwn": false,
         "parse": "none",
         "link_names": false,
         "unfurl_links": false,
         "unfurl_media": false,
     });
-    if let Some(thread) = spoken.thread {
+    if let Some(thread) = message.thread {
         body["thread_ts"] = thread.into();
     }
-    let url = format!("{}/chat.postMessage", wire.base());
-    let post = Post::json(url, &body).with(AUTHORIZATION, &format!("Bearer {token}"));
-    let post = post.map_err(|error| trail.failed("secret", error))?;
-    let answer = wire.post(post, trail).await?;
-    let said = answer.json();
-    let why = said["error"].as_str();
+    let url = format!("{}/chat.postMessage", channel.base());
+    let post = HttpRequest::json(url, &body).with(AUTHORIZATION, &format!("Bearer {token}"));
+    let post = post.map_err(|error| step_log.failed("secret", error))?;
+    let response = channel.post(post, step_log).await?;
+    let body = response.json();
+    let why = body["error"].as_str();
     let is_final = why.is_some_and(|why| FINAL.contains(&why));
-    Said { is_refusal: said["ok"] != Value::Bool(true), why, after: None, is_final }.judge(answer, trail)?;
-    Ok(said["ts"].as_str().map(str::to_owned))
+    ServiceResult { is_refusal: body["ok"] != Value::Bool(true), why, after: None, is_final }
+        .judge(response, step_log)?;
+    Ok(body["ts"].as_str().map(str::to_owned))
 }
 
 /// Escapes text for Slack (docs.slack.dev, "Formatting message text").

@@ -1,4 +1,4 @@
-//! Sink: a webhook. The message is JSON, signed by the specification "Standard Webhooks", for which receivers have
+//! Sink for webhooks. The message is JSON and is signed by the specification "Standard Webhooks", for which receivers find
 //! libraries.
 
 use base64::Engine as _;
@@ -8,33 +8,34 @@ use hyper::header::HeaderName;
 use kernel::{Clock as _, SystemClock};
 use sha2::Sha256;
 
-use super::Sending;
+use super::Delivery;
 use crate::notify::form;
-use crate::notify::http::Post;
-use crate::notify::trail::{Trail, Undelivered};
+use crate::notify::http::HttpRequest;
+use crate::notify::step_log::{StepLog, Undelivered};
 
 const ID: HeaderName = HeaderName::from_static("webhook-id");
 const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
-/// Prefix of a key in base64.
+/// Prefix of a secret that is a key in base64. A secret without it is the key itself.
 const ENCODED: &str = "whsec_";
 
-pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(), Undelivered> {
-    let (id, body) = (&sending.parcel.id, form::of(sending.parcel));
-    let secret = sending.wire.secret(trail)?;
+pub(super) async fn send(delivery: &Delivery<'_>, step_log: &mut StepLog) -> Result<(), Undelivered> {
+    let (id, body) = (&delivery.batch.id, form::from_batch(delivery.batch));
+    let secret = delivery.channel.secret(step_log)?;
     let seconds = (SystemClock.now().as_micros() / 1_000_000).to_string();
-    let mut post =
-        Post::json(sending.wire.base().to_owned(), &body).with(ID, id)?.with(TIMESTAMP, &seconds)?;
+    let mut post = HttpRequest::json(delivery.channel.base().to_owned(), &body)
+        .with(ID, id)?
+        .with(TIMESTAMP, &seconds)?;
     if let Some(secret) = secret {
         let signature = signature(&secret, id, &seconds, &post.body);
         let signature = signature.ok_or_else(|| {
-            trail.failed("sign", Undelivered::later("the secret begins with whsec_ and is not base64"))
+            step_log.failed("sign", Undelivered::later("the secret begins with whsec_ and is not base64"))
         })?;
         post = post.with(SIGNATURE, &signature)?;
-        trail.done("sign", "HMAC-SHA256");
+        step_log.done("sign", "HMAC-SHA256");
     }
-    let answer = sending.wire.post(post, trail).await?.taken(None, None);
-    trail.note("answer", answer, "the message was taken").map(drop)
+    let response = delivery.channel.post(post, step_log).await?.accepted(None, None);
+    step_log.record("answer", response, "the message was taken").map(drop)
 }
 
 /// Returns `v1,` and the HMAC of `ID.TIMESTAMP.BODY`; none if the key is not valid base64.

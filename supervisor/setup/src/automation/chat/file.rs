@@ -8,7 +8,7 @@ use policies::Secret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
+use crate::config::definitions::{self, Defect, Definitions, Lookup, Subject};
 use crate::config::tenants::is_plain;
 use base::paths::Root;
 
@@ -130,7 +130,7 @@ impl ChatFile {
         self.senders.iter().find(|sender| sender.id == id)
     }
 
-    /// True if a sender's command may concern a board.
+    /// Returns true if a sender's command may concern a board.
     pub fn reaches(&self, sender: &Sender, board: &BoardName) -> bool {
         (*board == self.board || self.boards.contains(board))
             && sender.boards.as_ref().is_none_or(|own| own.contains(board))
@@ -200,7 +200,7 @@ impl Chats {
         self.0.names()
     }
 
-    pub fn find(&self, name: &str) -> Found<'_, ChatFile> {
+    pub fn find(&self, name: &str) -> Lookup<'_, ChatFile> {
         self.0.find(name)
     }
 

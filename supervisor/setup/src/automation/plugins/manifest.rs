@@ -227,7 +227,7 @@ impl Plugin {
 
     /// Returns the directory for data that the plugin keeps between calls.
     pub fn state(&self) -> PathBuf {
-        self.dir.join(super::ground::STATE)
+        self.dir.join(super::directory_check::STATE)
     }
 }
 

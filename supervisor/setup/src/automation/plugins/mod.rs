@@ -2,14 +2,14 @@
 //!
 //! See decision 0164.
 
-mod ground;
+mod directory_check;
 mod manifest;
 mod names;
 mod parts;
 mod registry;
 mod template;
 
-pub use self::ground::{Ground, STATE, inspect, walk};
+pub use self::directory_check::{DirectoryUse, STATE, inspect, walk};
 pub use self::manifest::{Manifest, Plugin, VERSION};
 pub use self::parts::{PluginSection, PluginTool};
 pub use self::registry::{Listening, Plugins, path_of};

@@ -21,7 +21,7 @@ macro_rules! the_words {
 
 table!(the_words);
 
-/// True if a word belongs to the command line: `attach-rm` matches `AttachRm`.
+/// Returns true if a word belongs to the command line: `attach-rm` matches `AttachRm`.
 pub(crate) fn is_ours(word: &str) -> bool {
     let joined: String = word.split('-').collect();
     BESIDES.contains(&word) || WORDS.iter().any(|ours| ours.eq_ignore_ascii_case(&joined))

@@ -1,5 +1,5 @@
-//! Extensions that a plugin adds besides its events: command line verbs, tools for agents, sections in the context of
-//! workers, and notification sinks. Each has a name and a description.
+//! Extensions that a plugin declares: verbs of the command line, tools for agents, sections in the context of workers, and
+//! notification sinks. Each has a name and a description.
 
 use std::collections::BTreeSet;
 
@@ -7,13 +7,13 @@ use kernel::Profile;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Limit on each kind of extension.
+/// Limit on the extensions of each kind.
 const MOST: usize = 50;
 /// Limit on a description, in characters.
 const ABOUT: usize = 1000;
-/// Limit on the schema of a tool, in bytes.
+/// Limit on the input schema of a tool, in bytes.
 const SCHEMA: usize = 16 << 10;
-/// Limit on a section, in bytes.
+/// Limit on the text of a section, in bytes.
 const SECTION: usize = 16 << 10;
 
 /// Verb of the command line: `supervisor PLUGIN VERB`.
@@ -32,7 +32,7 @@ pub struct PluginTool {
     pub name: String,
     /// Description for agents.
     pub about: String,
-    /// Offers the tool to workers too.
+    /// True if workers get the tool; operators always get it.
     #[serde(default)]
     pub workers: bool,
     /// JSON Schema of the arguments; any object if omitted.
@@ -41,7 +41,7 @@ pub struct PluginTool {
 }
 
 impl PluginTool {
-    /// Returns the schema for a client of tools.
+    /// Returns the input schema for MCP clients. Its type is `object` if the manifest states none, as MCP demands.
     pub fn schema(&self) -> Map<String, Value> {
         let mut schema = self.input.clone();
         schema.entry("type").or_insert_with(|| "object".into());
@@ -49,7 +49,7 @@ impl PluginTool {
     }
 }
 
-/// Section in the context of workers.
+/// Section that a plugin adds to the context of workers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PluginSection {
@@ -59,13 +59,13 @@ pub struct PluginSection {
     /// Text; if omitted, the plugin is called for it at each start.
     #[serde(default)]
     pub text: Option<String>,
-    /// Profiles whose workers get it; all if empty.
+    /// Profiles whose workers get the section; empty for all.
     #[serde(default)]
     pub profiles: Vec<Profile>,
 }
 
 impl PluginSection {
-    /// True if the workers of an assignee get it.
+    /// Returns true if the workers of an assignee get the section.
     pub fn is_for(&self, assignee: Option<&Profile>) -> bool {
         self.profiles.is_empty() || assignee.is_some_and(|assignee| self.profiles.contains(assignee))
     }
@@ -120,7 +120,8 @@ pub(super) fn unusable_tools(tools: &[PluginTool]) -> Option<String> {
     })
 }
 
-/// Returns the first defect in the names and descriptions of extensions.
+/// Returns the first defect in the names and descriptions of extensions of one kind. `what` is the kind, for messages;
+/// `joins` returns true for the punctuation that their names may contain.
 pub(super) fn unusable(what: &str, named: Vec<(&str, &str)>, joins: fn(u8) -> bool) -> Option<String> {
     let is_name = |name: &str| {
         let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || joins(byte);

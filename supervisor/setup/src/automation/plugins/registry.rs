@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use kernel::PluginName;
 
-use super::ground::{Ground, inspect};
+use super::directory_check::{DirectoryUse, inspect};
 use super::manifest::Plugin;
 use super::parts::PluginTool;
-use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
+use crate::config::definitions::{self, Defect, Definitions, Lookup, Subject};
 use base::paths::Root;
 
 /// Limit on the plugins of a root.
@@ -49,14 +49,14 @@ impl Plugins {
         };
         let listed = definitions::read_each(&dir, &file_of, Subject::Plugin, |name, path, text| {
             count += 1;
-            let own = dir.join(name);
+            let plugin_dir = dir.join(name);
             let defect = |why: String| Defect::new(Subject::Plugin(name.to_owned()), path, why);
             let read = if count > MOST {
                 Err(defect(format!("there are more than {MOST} plugins")))
             } else {
-                inspect(&own, Ground::Installed)
+                inspect(&plugin_dir, DirectoryUse::Installed)
                     .map_err(|unfit| defect(unfit.to_string()))
-                    .and_then(|()| Plugin::parse(name, &text?, &own))
+                    .and_then(|()| Plugin::parse(name, &text?, &plugin_dir))
             };
             defined.define(name, read);
         });
@@ -67,7 +67,7 @@ impl Plugins {
         Plugins { defined, listed: is_listed }
     }
 
-    pub fn find(&self, name: &str) -> Found<'_, Plugin> {
+    pub fn find(&self, name: &str) -> Lookup<'_, Plugin> {
         self.defined.find(name)
     }
 
@@ -94,8 +94,8 @@ impl Plugins {
     pub fn listening(&self) -> Option<Listening> {
         let of = |plugin: &&Plugin| !plugin.manifest.events.is_empty();
         let listening = self.usable().filter(of).map(|plugin| plugin.name.clone()).collect();
-        let disabled = self.names().filter(|name| matches!(self.find(name), Found::Disabled(_)));
-        let kept = disabled.filter_map(|name| name.parse().ok()).collect();
-        self.listed.then_some(Listening { listening, kept })
+        let disabled = self.names().filter(|name| matches!(self.find(name), Lookup::Disabled(_)));
+        let disabled_names = disabled.filter_map(|name| name.parse().ok()).collect();
+        self.listed.then_some(Listening { listening, kept: disabled_names })
     }
 }

@@ -12,10 +12,10 @@ use base::failure::Failure;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Language {
-    /// A script of the shell.
+    /// A shell script.
     #[default]
     Sh,
-    /// A script of Python 3.
+    /// A Python 3 script.
     Python,
 }
 
@@ -24,7 +24,8 @@ const SH: &str = include_str!("template/plugin.sh");
 const PYTHON: &str = include_str!("template/plugin.py");
 const TEST: &str = include_str!("template/test.sh");
 
-/// Writes an example into a new directory.
+/// Writes the example as a new directory of `parent`, and returns the directory. Refuses names of the program's own
+/// commands, and an existing directory.
 pub fn create(parent: &Path, name: &PluginName, language: Language) -> Result<PathBuf, Failure> {
     if is_ours(name.as_str()) {
         return Err(Failure::usage(format!("`{name}` is a command of this program"))

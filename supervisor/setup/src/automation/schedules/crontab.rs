@@ -32,10 +32,10 @@ pub const ENDINGS: [&str; 2] = ["yaml", "yml"];
 
 /// Parses such a file in `schedules.d/`. The name of the file is the name of the schedule.
 pub fn installed(name: &ScheduleName, path: &Path, text: &str) -> Result<ScheduleText, String> {
-    let (said, schedule) = imported(path, text).map_err(|failure| failure.message)?;
-    match said {
-        Some(said) if said != name.as_str() => {
-            Err(format!("its `name` is `{said}`, but a schedule has the name of its file"))
+    let (named, schedule) = imported(path, text).map_err(|failure| failure.message)?;
+    match named {
+        Some(named) if named != name.as_str() => {
+            Err(format!("its `name` is `{named}`, but a schedule has the name of its file"))
         }
         Some(_) | None => Ok(schedule),
     }
@@ -50,7 +50,7 @@ pub fn imported(path: &Path, text: &str) -> Result<(Option<String>, ScheduleText
              `enabled` may be there",
         )
     })?;
-    let said = ScheduleText {
+    let schedule = ScheduleText {
         description: entry.description,
         cron: Some(entry.schedule),
         time_zone: entry.time_zone,
@@ -58,5 +58,5 @@ pub fn imported(path: &Path, text: &str) -> Result<(Option<String>, ScheduleText
         command: Some(entry.command),
         ..ScheduleText::default()
     };
-    Ok((entry.name, said))
+    Ok((entry.name, schedule))
 }

@@ -24,8 +24,8 @@ pub fn path_of(root: &Root, name: &ScheduleName) -> PathBuf {
 /// none.
 pub fn file_of(root: &Root, name: &ScheduleName) -> Option<PathBuf> {
     let toml = path_of(root, name);
-    let found = |path: &PathBuf| path.symlink_metadata().is_ok();
-    Some(toml).filter(found).or_else(|| foreign(root, name).find(found))
+    let exists = |path: &PathBuf| path.symlink_metadata().is_ok();
+    Some(toml).filter(exists).or_else(|| foreign(root, name).find(exists))
 }
 
 /// Returns the possible files of a schedule in the format of Hermes Kanban.
@@ -47,8 +47,8 @@ pub fn authored_of(root: &Root, name: &ScheduleName) -> Result<Option<Authored>,
     }
     let Some(path) = file_of(root, name) else { return Ok(None) };
     let Some(file) = read(&path)? else { return Ok(None) };
-    let said = installed(name, &path, &file.text).map_err(|why| Failure::new(Code::Conflict, why))?;
-    Ok(Some(Authored { text: said.to_toml()?, ..file }))
+    let schedule = installed(name, &path, &file.text).map_err(|why| Failure::new(Code::Conflict, why))?;
+    Ok(Some(Authored { text: schedule.to_toml()?, ..file }))
 }
 
 /// Returns the text of a schedule's file; none if there is no file.
@@ -56,52 +56,58 @@ pub fn text_of(root: &Root, name: &ScheduleName) -> Result<Option<String>, Failu
     Ok(authored_of(root, name)?.map(|file| file.text))
 }
 
+/// Text of a schedule's file, and its content.
+#[derive(Debug)]
+pub struct PlannedText {
+    pub text: String,
+    pub planned: Planned,
+}
+
+/// Parses the text of a schedule that is to be saved.
+pub fn to_save(name: &ScheduleName, text: String, path: &Path) -> Result<PlannedText, Failure> {
+    let planned = Planned::parse(name, &text, path).map_err(|defect| {
+        Failure::usage(defect.to_string())
+            .hint("`supervisor help docs/schedules.md` describes the file; nothing was written")
+    })?;
+    Ok(PlannedText { text, planned })
+}
+
 /// Returns the text of a schedule as its file has it once a user has saved it; none stands for a caller without a known
 /// user. All other lines stay, comments included.
 pub fn saved_text(
     name: &ScheduleName,
-    text: &str,
+    file: PlannedText,
     path: &Path,
     saver: Option<u32>,
-) -> Result<String, Failure> {
-    let parsed = |text: &str| {
-        Planned::parse(name, text, path).map_err(|defect| {
-            Failure::usage(defect.to_string())
-                .hint("`supervisor help docs/schedules.md` describes the file; nothing was written")
-        })
-    };
-    let saved_by = SavedBy::of(saver);
-    let mut wanted = parsed(text)?;
+) -> Result<PlannedText, Failure> {
+    let saved_by = SavedBy::for_saver(saver);
+    let PlannedText { text, planned: mut wanted } = file;
     if wanted.text.saved_by == saved_by {
-        return Ok(text.to_owned());
+        return Ok(PlannedText { text, planned: wanted });
     }
     wanted.text.saved_by = saved_by;
-    let (form, text) = TextForm::of(text);
-    let (kept, end) = (without_key(text, "saved_by"), form.line_end());
+    let (form, text) = TextForm::split(&text);
+    let (remaining, end) = (without_key(text, "saved_by"), form.line_end());
     let text = form.marked(&match saved_by {
-        None => kept,
-        Some(SavedBy::Uid(uid)) => format!("saved_by = {uid}{end}{kept}"),
-        Some(SavedBy::Word(_)) => format!("saved_by = \"unknown\"{end}{kept}"),
+        None => remaining,
+        Some(SavedBy::Uid(uid)) => format!("saved_by = {uid}{end}{remaining}"),
+        Some(SavedBy::Word(_)) => format!("saved_by = \"unknown\"{end}{remaining}"),
     });
-    if parsed(&text).ok() != Some(wanted) {
-        return Err(Failure::usage(format!("the entry `saved_by` of {} cannot be replaced", path.display()))
-            .hint("leave it out; the supervisor sets it"));
+    // The lines were changed without regard to the syntax around them.
+    match to_save(name, text, path) {
+        Ok(file) if file.planned == wanted => Ok(file),
+        Ok(_) | Err(_) => {
+            Err(Failure::usage(format!("the entry `saved_by` of {} cannot be replaced", path.display()))
+                .hint("leave it out; the supervisor sets it"))
+        }
     }
-    Ok(text)
 }
 
-/// Replaces the file of a schedule atomically, unless the text is unusable. A concurrent reader sees the old text or
-/// the new.
-pub fn write(root: &Root, name: &ScheduleName, text: &str) -> Result<Planned, Failure> {
-    let path = path_of(root, name);
-    let planned = Planned::parse(name, text, &path).map_err(|defect| {
-        Failure::usage(defect.to_string())
-            .hint("`supervisor help docs/schedules.md` describes the file; nothing was written")
-    })?;
-    definition_file::write(&path, text)?;
+/// Replaces the file of a schedule atomically. A concurrent reader sees the old text or the new.
+pub fn write(root: &Root, name: &ScheduleName, file: &PlannedText) -> Result<(), Failure> {
+    definition_file::write(&path_of(root, name), &file.text)?;
     // Otherwise two files would define the name.
-    remove_each(foreign(root, name))?;
-    Ok(planned)
+    remove_each(foreign(root, name))
 }
 
 /// Removes the file of a schedule. Returns its path.
@@ -128,9 +134,9 @@ fn remove_each(paths: impl Iterator<Item = PathBuf>) -> Result<(), Failure> {
 /// Returns the text with the schedule paused or resumed; all other lines stay, comments included, and so do the byte
 /// order mark and the line ends.
 pub fn with_pause(text: &str, paused: bool) -> String {
-    let (form, text) = TextForm::of(text);
-    let kept = without_key(text, "paused");
-    form.marked(&if paused { format!("paused = true{}{kept}", form.line_end()) } else { kept })
+    let (form, text) = TextForm::split(text);
+    let remaining = without_key(text, "paused");
+    form.marked(&if paused { format!("paused = true{}{remaining}", form.line_end()) } else { remaining })
 }
 
 /// Returns the text without the lines that set a key of the file's top level.

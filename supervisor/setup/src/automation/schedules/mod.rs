@@ -11,8 +11,10 @@ mod text;
 mod times_text;
 
 pub use self::crontab::{ENDINGS, imported, installed};
-pub use self::files::{authored_of, file_of, path_of, remove, saved_text, text_of, with_pause, write};
+pub use self::files::{
+    PlannedText, authored_of, file_of, path_of, remove, saved_text, text_of, to_save, with_pause, write,
+};
 pub use self::registry::{OfBoard, Schedules};
 pub use self::task_text::TaskText;
-pub use self::text::{Planned, READS_FILE, ScheduleText, reads_file};
+pub use self::text::{Planned, ScheduleText, require_command};
 pub use self::times_text::TimesText;

@@ -7,7 +7,7 @@ use kernel::{BoardName, ScheduleName, ScheduleSpec};
 
 use super::crontab::{ENDINGS, installed};
 use super::text::Planned;
-use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
+use crate::config::definitions::{self, Defect, Definitions, Lookup, Subject};
 use crate::config::settings;
 use base::paths::Root;
 
@@ -37,8 +37,8 @@ fn parse(name: &str, path: &Path, text: &str) -> Result<Planned, Defect> {
     if path.extension().is_some_and(|ending| ending == "toml") {
         return Planned::parse(&named, text, path);
     }
-    let said = installed(&named, path, text).map_err(defect)?;
-    Planned::of(&named, said).map_err(|(key, why)| defect(format!("{key}: {why}")))
+    let schedule = installed(&named, path, text).map_err(defect)?;
+    Planned::from_text(&named, schedule).map_err(|(key, why)| defect(format!("{key}: {why}")))
 }
 
 impl Schedules {
@@ -65,7 +65,7 @@ impl Schedules {
             let defect = |why: String| Defect::new(subject(), &path, why);
             let read = if count > MOST {
                 Err(defect(format!("there are more than {MOST} schedules")))
-            } else if !matches!(defined.find(&name), Found::Absent) {
+            } else if !matches!(defined.find(&name), Lookup::Absent) {
                 Err(defect(format!("another file defines the schedule {name} as well; remove one of them")))
             } else {
                 let read = settings::read_authored(&path);
@@ -85,7 +85,7 @@ impl Schedules {
         now
     }
 
-    pub fn find(&self, name: &str) -> Found<'_, Planned> {
+    pub fn find(&self, name: &str) -> Lookup<'_, Planned> {
         self.defined.find(name)
     }
 
@@ -106,7 +106,7 @@ impl Schedules {
         let of_board = self.defined.usable().filter(|(_, planned)| planned.board == *board);
         let defined =
             of_board.filter_map(|(name, planned)| Some((named(name)?, planned.with_channel(usual))));
-        let disabled = self.defined.names().filter(|name| matches!(self.find(name), Found::Disabled(_)));
+        let disabled = self.defined.names().filter(|name| matches!(self.find(name), Lookup::Disabled(_)));
         is_known.then(|| OfBoard { defined: defined.collect(), kept: disabled.filter_map(named).collect() })
     }
 }

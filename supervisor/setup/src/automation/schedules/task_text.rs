@@ -113,37 +113,37 @@ impl TaskText {
         if matches!(place, workspace::WorkspaceSpec::Worktree { repository: None }) {
             return Err(("workspace", "name the repository: worktree:/path".to_owned()));
         }
-        let said = self.clone();
+        let written = self.clone();
         let task = NewTask {
-            title: said.title,
-            body: said.body,
-            assignee: said.assignee,
-            tenant: said.tenant,
-            priority: said.priority,
+            title: written.title,
+            body: written.body,
+            assignee: written.assignee,
+            tenant: written.tenant,
+            priority: written.priority,
             workspace: Some(place.to_string()),
-            branch: said.branch,
-            initial_state: if said.triage { InitialState::Triage } else { InitialState::Normal },
-            skills: said.skills,
-            pools: said.pools.into_iter().collect(),
-            policy: said.policy,
-            notes: said.notes,
+            branch: written.branch,
+            initial_state: if written.triage { InitialState::Triage } else { InitialState::Normal },
+            skills: written.skills,
+            pools: written.pools.into_iter().collect(),
+            policy: written.policy,
+            notes: written.notes,
             limits: Limits {
-                max_runtime: said.max_runtime.map(WrittenDuration::duration),
-                max_retries: said.max_retries,
+                max_runtime: written.max_runtime.map(WrittenDuration::duration),
+                max_retries: written.max_retries,
                 ..Limits::default()
             },
-            check: Check { command: said.check, max_checks: said.max_checks },
-            commits: Commits { mode: said.commit },
+            check: Check { command: written.check, max_checks: written.max_checks },
+            commits: Commits { mode: written.commit },
             approval: Approval {
-                state: said.require_approval.then_some(ApprovalState::Required),
-                class: said.approval_class,
-                approver: said.approver,
+                state: written.require_approval.then_some(ApprovalState::Required),
+                class: written.approval_class,
+                approver: written.approver,
             },
-            goal: Goal { mode: said.goal, max_turns: said.goal_max_turns },
-            client: Client { project_id: said.project, ..Client::default() },
+            goal: Goal { mode: written.goal, max_turns: written.goal_max_turns },
+            client: Client { project_id: written.project, ..Client::default() },
             origin: Origin { channel: channel.map(str::to_owned), ..Origin::default() },
             ..NewTask::default()
         };
-        Ok(TemplateTask { name: said.name, after: said.parents, task })
+        Ok(TemplateTask { name: written.name, after: written.parents, task })
     }
 }

@@ -1,4 +1,4 @@
-//! Schedule file: its keys, and their conversion to a schedule of the board.
+//! Keys of a schedule file, and their conversion to a schedule of the board.
 
 use std::path::Path;
 
@@ -14,7 +14,10 @@ use base::environment::with_home;
 use base::failure::Failure;
 use base::time::duration::WrittenDuration;
 
-/// Schedule as its file has it: at least one of `cron`, `every` and `at`, and one of `task`, `tasks` and `command`.
+/// Verb of every command of a schedule.
+const VERB: &str = "dispatch-fleet";
+
+/// Contents of a schedule file: at least one of `cron`, `every` and `at`, and one of `task`, `tasks` and `command`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScheduleText {
@@ -88,9 +91,9 @@ pub enum Unknown {
 }
 
 impl SavedBy {
-    /// Returns the entry for a user. Root's files need none, because their owner is the user, and no other daemon acts
-    /// for users.
-    pub(super) fn of(saver: Option<u32>) -> Option<Self> {
+    /// Returns the entry for the user that saves a schedule through the daemon. None if the owner of the file will be this
+    /// user: for root itself, and in a daemon that does not run as root.
+    pub(super) fn for_saver(saver: Option<u32>) -> Option<Self> {
         let is_owner = !nix::unistd::geteuid().is_root() || saver == Some(0);
         (!is_owner).then(|| saver.map_or(SavedBy::Word(Unknown::Unknown), SavedBy::Uid))
     }
@@ -104,8 +107,8 @@ impl SavedBy {
 }
 
 // Decision 0268.
-/// Returns the creator of the tasks of a schedule: the author of its file. In a file of root the entry `saved_by` counts
-/// instead; another user could write any name there.
+/// Returns the creator of the tasks of a schedule: the author of its file, or in a file of root the user in the entry
+/// `saved_by`. In a file of another user the entry does not count, because its author could name any user.
 pub(super) fn creator(author: Option<u32>, saved_by: Option<SavedBy>) -> Option<u32> {
     match (author, saved_by) {
         (Some(0), Some(saver)) => saver.uid(),
@@ -137,9 +140,9 @@ impl Planned {
     /// Parses the text of a file.
     pub fn parse(name: &ScheduleName, text: &str, path: &Path) -> Result<Self, Defect> {
         let subject = || Subject::Schedule(name.to_string());
-        let said: ScheduleText =
+        let written: ScheduleText =
             toml::from_str(text).map_err(|error| Defect::toml(subject(), path, text, &error))?;
-        Planned::of(name, said).map_err(|(key, why)| {
+        Planned::from_text(name, written).map_err(|(key, why)| {
             let defect = Defect::new(subject(), path, why);
             let sets = |line: &str| {
                 line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='))
@@ -151,7 +154,7 @@ impl Planned {
         })
     }
 
-    /// Returns the schedule of a file with this author.
+    /// Sets the creator of the schedule's tasks, for a file with this author.
     #[must_use]
     pub fn saved_in(mut self, author: Option<u32>) -> Self {
         self.spec.creator_uid = creator(author, self.text.saved_by);
@@ -169,8 +172,11 @@ impl Planned {
         spec
     }
 
-    /// Converts the contents of a file. An error is a key with the reason.
-    pub fn of(name: &ScheduleName, text: ScheduleText) -> Result<Self, (&'static str, String)> {
+    /// Converts the contents of a file.
+    ///
+    /// # Errors
+    /// Key that is unusable, with the reason.
+    pub fn from_text(name: &ScheduleName, text: ScheduleText) -> Result<Self, (&'static str, String)> {
         let tasks = match (&text.task, text.tasks.as_slice()) {
             (Some(_), [_, ..]) => {
                 return Err(("tasks", "describe one [task], or several [[tasks]]".to_owned()));
@@ -181,8 +187,8 @@ impl Planned {
         let channel = text.channel.as_deref().filter(|channel| *channel != NOBODY);
         let tasks = tasks.iter().map(|task| task.template(channel)).collect::<Result<_, _>>()?;
         let zone = text.time_zone.as_deref();
-        let moment = |key: &'static str, said: Option<&String>| {
-            said.map(|said| moment(said, zone).map_err(|why| (key, why))).transpose()
+        let moment = |key: &'static str, written: Option<&String>| {
+            written.map(|written| moment(written, zone).map_err(|why| (key, why))).transpose()
         };
         let spec = ScheduleSpec {
             timing: Timing {
@@ -199,7 +205,7 @@ impl Planned {
             paused: text.paused,
             tasks,
             command: text.command.as_deref().map(command).transpose()?,
-            // The file decides, which is not known here.
+            // The author of the file decides; see `saved_in`.
             creator_uid: None,
         };
         kernel::check_schedule(name, &spec).map_err(|error| match error {
@@ -214,12 +220,12 @@ impl Planned {
 }
 
 /// Parses a point in time, in the zone of the schedule if the text has no offset.
-fn moment(said: &str, zone: Option<&str>) -> Result<Timestamp, String> {
-    let refuse = || format!("`{said}` is not a time: write '2026-12-01 09:00' or an RFC 3339 time");
-    if let Ok(at) = said.parse::<jiff::Timestamp>() {
+fn moment(written: &str, zone: Option<&str>) -> Result<Timestamp, String> {
+    let refuse = || format!("`{written}` is not a time: write '2026-12-01 09:00' or an RFC 3339 time");
+    if let Ok(at) = written.parse::<jiff::Timestamp>() {
         return Ok(Timestamp::from_secs(at.as_second()));
     }
-    let civil: jiff::civil::DateTime = said.trim().parse().map_err(|_| refuse())?;
+    let civil: jiff::civil::DateTime = written.trim().parse().map_err(|_| refuse())?;
     let zone = match zone {
         Some(name) => jiff::tz::TimeZone::get(name).map_err(|_| refuse())?,
         None => jiff::tz::TimeZone::system(),
@@ -228,37 +234,53 @@ fn moment(said: &str, zone: Option<&str>) -> Result<Timestamp, String> {
     Ok(Timestamp::from_secs(at.timestamp().as_second()))
 }
 
-/// Reason for the refusal of a command that reads a file.
-pub const READS_FILE: &str = "a tick reads no file: write the text as --body instead of --body-file";
+/// Options of a command that the schedule decides.
+const DECIDED: [&str; 8] =
+    ["--tick", "--root", "--board", "--json", "--dry-run", "--system", "--user", "--creator"];
 
-/// True if a command reads a file. The daemon would read it with its own rights, for a schedule of any user or browser.
-pub fn reads_file(words: &[String]) -> bool {
-    words.iter().any(|word| word.starts_with("--body-file"))
+/// Returns the reason to refuse the words of a command. The daemon carries them out with its own rights, for a schedule
+/// of any user or browser.
+fn unfit(words: &[String]) -> Option<String> {
+    if words.first().map(String::as_str) != Some(VERB) {
+        return Some(format!(
+            "`{}` is not a command of a schedule: write {VERB} PROFILE DIRECTORY, or describe a [task]",
+            words.join(" ")
+        ));
+    }
+    if let Some(word) = words.iter().find(|word| DECIDED.iter().any(|option| word.starts_with(option))) {
+        return Some(format!("{word} is decided by the schedule; leave it out"));
+    }
+    let reads_file = words.iter().any(|word| word.starts_with("--body-file"));
+    reads_file.then(|| "a tick reads no file: write the text as --body instead of --body-file".to_owned())
 }
 
-/// Parses a command. Leading program names are dropped, and only `dispatch-fleet` is allowed. The tick is passed to
-/// the command, so that repeated tries dispatch a tick once.
+/// Refuses a stored command that no schedule file can have now: an earlier release, a restored backup or another program
+/// has stored it.
+///
+/// # Errors
+/// The reason.
+pub fn require_command(words: &[String]) -> Result<(), String> {
+    let written = match words {
+        [verb, option, _, rest @ ..] if option == "--tick" => [std::slice::from_ref(verb), rest].concat(),
+        other => other.to_vec(),
+    };
+    unfit(&written).map_or(Ok(()), Err)
+}
+
+/// Parses a command. Leading names of programs are dropped, and only `dispatch-fleet` is permitted. The command gets the
+/// tick as an option, so that repeated tries dispatch a tick once.
 fn command(text: &str) -> Result<Vec<String>, (&'static str, String)> {
     let refuse = |why: String| ("command", why);
     let words = shlex::split(text).ok_or_else(|| refuse("a quote is not closed".to_owned()))?;
     let called = words.iter().take_while(|word| ["hermes", "kanban", "supervisor"].contains(&word.as_str()));
     let mut words: Vec<String> = words.iter().skip(called.count()).map(|word| with_home(word)).collect();
-    if words.first().map(String::as_str) != Some("dispatch-fleet") {
-        return Err(refuse(format!(
-            "`{text}` is not a command of a schedule: write dispatch-fleet PROFILE DIRECTORY, or describe a [task]"
-        )));
-    }
-    let decided = ["--tick", "--root", "--board", "--json", "--dry-run", "--system", "--user", "--creator"];
-    if let Some(word) = words.iter().find(|word| decided.iter().any(|option| word.starts_with(option))) {
-        return Err(refuse(format!("{word} is decided by the schedule; leave it out")));
-    }
-    if reads_file(&words) {
-        return Err(refuse(READS_FILE.to_owned()));
+    if let Some(why) = unfit(&words) {
+        return Err(refuse(why));
     }
     if words.len() < 3 {
         return Err(refuse("write dispatch-fleet PROFILE DIRECTORY".to_owned()));
     }
-    // Before the file's arguments: after a `--` it would not be an option.
+    // The option comes before the arguments of the file, because after a `--` it would not be an option.
     words.splice(1..1, ["--tick".to_owned(), "{tick}".to_owned()]);
     Ok(words)
 }
@@ -275,5 +297,22 @@ mod tests {
             assert!(refused.1.starts_with("a tick reads no file"), "{refused:?}");
         }
         assert!(command("dispatch-fleet shell /srv/fleet --body 'read the mail'").is_ok());
+    }
+
+    #[test]
+    fn a_stored_command_is_held_to_the_rule_of_the_file() {
+        let words = |text: &str| shlex::split(text).unwrap();
+        let stored = command("dispatch-fleet shell /srv/fleet --title 'at {tick}'").unwrap();
+        assert_eq!(require_command(&stored), Ok(()));
+        for (text, why) in [
+            ("dispatch-fleet --tick x shell /srv/fleet --body-file /root/key", "a tick reads no file"),
+            ("dispatch-fleet --tick x --creator 0 shell /srv/fleet", "--creator is decided"),
+            ("dispatch-fleet --tick x shell /srv/fleet --tick y", "--tick is decided"),
+            ("export --tick x --file /etc/x", "is not a command of a schedule"),
+            ("", "is not a command of a schedule"),
+        ] {
+            let refused = require_command(&words(text)).unwrap_err();
+            assert!(refused.contains(why), "{text}: {refused}");
+        }
     }
 }

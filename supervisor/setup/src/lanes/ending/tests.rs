@@ -14,13 +14,13 @@ fn rules(text: &str) -> EndingRules {
     )
 }
 
-fn of(cause: Cause) -> ExitRecord {
+fn ended_by(cause: Cause) -> ExitRecord {
     ExitRecord { cause, ..exited(75) }
 }
 
 fn exited(code: i32) -> ExitRecord {
     let (code, stdout_tail) = (Some(code), "\n42 \n".to_owned());
-    ExitRecord { code, stdout_tail, ..ExitRecord::of(Cause::Exited, 1) }
+    ExitRecord { code, stdout_tail, ..ExitRecord::with_cause(Cause::Exited, 1) }
 }
 
 fn read(record: &ExitRecord, rules: &EndingRules) -> Ending {
@@ -73,15 +73,15 @@ fn what_comes_first_in_the_order_counts() {
     let (limit, bad_login, outage) = (status(429), status(401), status(503));
     let table = [
         (2, oom, &limit, EndCause::OutOfMemory),
-        (2, of(Cause::Deadline), &limit, EndCause::TimedOut),
+        (2, ended_by(Cause::Deadline), &limit, EndCause::TimedOut),
         (
             2,
-            of(Cause::Stopped { reason: StopReason::Verdict }),
+            ended_by(Cause::Stopped { reason: StopReason::Verdict }),
             &limit,
             EndCause::Stopped(kernel::StopReason::Verdict),
         ),
-        (4, of(Cause::Stopped { reason: StopReason::Refused }), &well, limited(300)),
-        (3, of(Cause::SpawnFailed(failed)), &limit, EndCause::NeverStarted),
+        (4, ended_by(Cause::Stopped { reason: StopReason::Refused }), &well, limited(300)),
+        (3, ended_by(Cause::SpawnFailed(failed)), &limit, EndCause::NeverStarted),
         (4, exited(75), &bad_login, limited(300)),
         (4, exited(41), &limit, limited(300)),
         (4, exited(0), &limit, limited(300)),
@@ -189,7 +189,7 @@ fn a_worker_that_says_how_it_ended_is_believed_in_the_format_of_its_lane() {
 
 #[test]
 fn an_agent_that_is_silent_because_its_service_refuses_it_has_not_stalled() {
-    let stalled = of(Cause::Stopped { reason: StopReason::Stalled });
+    let stalled = ended_by(Cause::Stopped { reason: StopReason::Stalled });
     let codex = rules("stdout = \"codex-jsonl\"");
     let turn = r#"{"type":"turn.started"}"#;
     let retries = r#"{"type":"error","message":"Reconnecting... 1/5 (exceeded retry limit, last status: 429 Too Many Requests)"}"#;
@@ -216,13 +216,6 @@ fn a_limit_without_an_end_is_not_believed() {
 }
 
 #[test]
-fn rules_that_an_earlier_release_kept_are_read() {
-    let kept = r#"{"on_clean_exit":"complete","identity":null,"exclusive_uid":false,"failure_limit":5}"#;
-    let kept: EndingRules = serde_json::from_str(kept).unwrap();
-    assert_eq!(kept, EndingRules { on_clean_exit: CleanExit::Complete, ..EndingRules::default() });
-}
-
-#[test]
 fn a_limit_that_the_proxy_has_not_seen_holds_the_task_alone() {
     let broker = "[[broker]]\nhost = 'a.example'\nheader = 'x-key'\nsecret = 'key'\n";
     let claude = rules(&format!("stdout = \"claude-stream-json\"\n{broker}"));
@@ -231,14 +224,15 @@ fn a_limit_that_the_proxy_has_not_seen_holds_the_task_alone() {
     std::fs::write(place.path().join("stdout"), rejected).unwrap();
     let stdout = RunDir::open(place.path()).unwrap().stdout(&exited(1)).unwrap();
     let first = std::time::Instant::now();
-    let answer = |host, status, seconds| super::super::answers::tests::answer(first, host, status, seconds);
+    let answer =
+        |host, status, seconds| super::super::host_replies::tests::answer(first, host, status, seconds);
     for (answers, siblings) in [
         (vec![], Siblings::Hold),
         (vec![answer("a.example:443", 200, 1)], Siblings::Spare),
         (vec![answer("a.example:443", 429, 1)], Siblings::Hold),
         (vec![answer("other.example:443", 200, 1)], Siblings::Hold),
     ] {
-        let contact = Contact { answers, ..Contact::default() };
+        let contact = Contact { replies: answers, ..Contact::default() };
         let ending = read_ending(&exited(1), &stdout, &claude, &contact, END);
         let until = END.after(Duration::from_secs(4_000));
         assert_eq!((ending.cause, ending.siblings), (EndCause::RateLimited { until }, siblings));
@@ -251,8 +245,11 @@ fn a_refusal_by_the_proxy_is_a_failure_of_the_run_and_holds_no_account() {
     let status = |status: u16| {
         format!(r#"{{"type":"result","is_error":true,"result":"no","api_error_status":{status}}}"#)
     };
-    let stopped =
-        |reason| ExitRecord { code: None, signal: Some(15), ..ExitRecord::of(Cause::Stopped { reason }, 1) };
+    let stopped = |reason| ExitRecord {
+        code: None,
+        signal: Some(15),
+        ..ExitRecord::with_cause(Cause::Stopped { reason }, 1)
+    };
     let exit = |code| EndCause::Exited { code };
     let term = || EndCause::Signaled { signal: 15 };
     let stalled = || EndCause::Stopped(kernel::StopReason::Stalled);

@@ -1,10 +1,10 @@
 //! `claude-stream-json`: the events of `claude -p --output-format stream-json --verbose`.
 //!
-//! `system` with `init` names the session. `result` ends a turn, and is the last event of a run that ended by itself.
-//! Its `subtype` may be `success` although a request failed for good, so `is_error` counts. `rate_limit_event`
-//! reports the limits of the account, met or not. `system` with `api_retry` reports a request that is retried.
-//! `usage` excludes sub-agents, so the sum of `modelUsage` counts if present. Both cover one invocation, also in a
-//! resumed session.
+//! A `system` event with the subtype `init` names the session and the model. A `result` event ends a turn, and is the
+//! last event of a run that ended by itself. Its `subtype` may be `success` although a request finally failed, so
+//! `is_error` decides. A `rate_limit_event` reports the state of the account's limits, which may permit further
+//! requests. A `system` event with the subtype `api_retry` reports a request that is retried. `usage` excludes
+//! sub-agents, so the sum of `modelUsage` is used if present. Both cover one invocation, also in a resumed session.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::events::{Count, Dollars, Moment, each, or_default};
-use super::{Finish, Reset, Said, final_message, name, service, trouble};
+use super::{Finish, Refuser, Reset, WorkerReport, final_message, name, service, trouble};
 use shim::rundir::Stdout;
 
 #[derive(Deserialize)]
@@ -71,8 +71,8 @@ struct Ended {
     permission_denials: Vec<IgnoredAny>,
 }
 
-/// Use of the agent itself, or of all agents together with one model. `input` excludes tokens read from or written to
-/// the cache.
+/// Tokens of the agent without its sub-agents, or of all agents together with one model. `input` excludes tokens read
+/// from or written to the cache.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Usage {
@@ -86,7 +86,7 @@ struct Usage {
     output: Count,
 }
 
-/// Reply of the model. Several events report the same reply, each with its whole usage so far.
+/// Reply of the model. Several events may report the same reply, each with the usage of the reply so far.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Message {
@@ -96,7 +96,8 @@ struct Message {
     usage: Usage,
 }
 
-/// Usage of the replies, for a run without a result.
+/// Usage of the replies, for a run without a `result` event. `of` is the id of the last reply, `last` its usage, and
+/// `sum` the usage of the earlier replies.
 #[derive(Default)]
 struct Answers {
     of: Option<String>,
@@ -104,7 +105,8 @@ struct Answers {
     sum: Tokens,
 }
 
-/// Tokens of the model. `input` includes the cached ones.
+/// Numbers of tokens. `input` includes tokens read from or written to the cache, `cached` is the number that was read
+/// from it.
 #[derive(Clone, Copy, Default)]
 struct Tokens {
     input: u64,
@@ -113,8 +115,8 @@ struct Tokens {
 }
 
 impl Tokens {
-    /// Returns the tokens that a use counts.
-    fn of(usage: &Usage) -> Self {
+    /// Returns the sums of a reported usage.
+    fn from_usage(usage: &Usage) -> Self {
         let input = [usage.input.0, usage.cache_creation.0, usage.cache_read.0];
         Tokens {
             input: input.into_iter().fold(0, u64::saturating_add),
@@ -133,11 +135,12 @@ impl Tokens {
 }
 
 impl Answers {
+    // A later event of the same reply replaces the usage of the earlier one; an event without an id is a new reply.
     fn add(&mut self, message: Message) {
         if message.id.is_none() || message.id != self.of {
             self.sum = self.sum.plus(self.last);
         }
-        self.last = Tokens::of(&message.usage);
+        self.last = Tokens::from_usage(&message.usage);
         self.of = message.id;
     }
 
@@ -156,7 +159,7 @@ struct Limit {
     resets_at: Moment,
 }
 
-/// State of the service by the events before the last.
+/// State of the service after the events so far.
 #[derive(Default)]
 struct Service {
     is_rejected: bool,
@@ -165,32 +168,32 @@ struct Service {
     retried: Option<u64>,
 }
 
-pub(super) fn read(stdout: &Stdout) -> Said {
-    let mut said = Said::default();
+pub(super) fn read(stdout: &Stdout) -> WorkerReport {
+    let mut report = WorkerReport::default();
     let mut service = Service::default();
     let mut answers = Answers::default();
     each(stdout, |event| match event {
         Event::System { subtype, session_id, model, error_status } => match subtype.as_deref() {
             Some("init") => {
-                said.spent.session = session_id.as_deref().and_then(name);
-                said.spent.model = model.as_deref().and_then(name);
+                report.spent.session = session_id.as_deref().and_then(name);
+                report.spent.model = model.as_deref().and_then(name);
             }
             Some("api_retry") => service.retried = Some(error_status.0),
             Some(_) | None => {}
         },
         Event::Assistant { message } => {
             service.retried = None;
-            // A message begins another turn.
-            said.finish = Finish::Unsaid;
+            // A message after a result begins another turn, so the run is not finished.
+            report.finish = Finish::Unsaid;
             answers.add(message);
         }
         Event::Result(ended) => {
-            said.finish = finish(&ended, &service);
+            report.finish = finish(&ended, &service);
             let text = ended.result.as_deref();
-            said.message = text.and_then(final_message);
-            said.trouble = text.filter(|_| said.finish != Finish::Well).and_then(trouble);
-            let session = ended.session_id.as_deref().and_then(name).or(said.spent.session.take());
-            said.spent = Spent { session, model: said.spent.model.take(), ..spent(&ended) };
+            report.message = text.and_then(final_message);
+            report.trouble = text.filter(|_| report.finish != Finish::Well).and_then(trouble);
+            let session = ended.session_id.as_deref().and_then(name).or(report.spent.session.take());
+            report.spent = Spent { session, model: report.spent.model.take(), ..spent(&ended) };
         }
         Event::RateLimit { rate_limit_info, limit } => {
             let limit = rate_limit_info.unwrap_or(limit);
@@ -199,18 +202,18 @@ pub(super) fn read(stdout: &Stdout) -> Said {
         }
         Event::Other => {}
     });
-    if said.finish == Finish::Unsaid {
-        answers.count(&mut said.spent);
-        said.finish = match service.retried {
+    if report.finish == Finish::Unsaid {
+        answers.count(&mut report.spent);
+        report.finish = match service.retried {
             _ if service.is_rejected => Finish::RateLimited(service.reset),
             Some(status) => service::by_status(status, service.reset),
             None => Finish::Unsaid,
         };
     }
-    said
+    report
 }
 
-/// True if the last event about the service reports a retry.
+/// Returns true if the last event about the service reports a retry.
 pub(super) fn is_refused(so_far: &Stdout) -> bool {
     let mut is_refused = false;
     each(so_far, |event| match event {
@@ -225,7 +228,7 @@ fn finish(ended: &Ended, service: &Service) -> Finish {
     match ended.subtype.as_deref() {
         Some("error_max_turns") => return Finish::OwnLimit(OwnLimit::Turns),
         Some("error_max_budget_usd") => return Finish::OwnLimit(OwnLimit::Cost),
-        // The other subtypes are less specific than the fields below.
+        // For all other subtypes, the fields below are more specific.
         Some(_) | None => {}
     }
     if !ended.is_error {
@@ -234,15 +237,18 @@ fn finish(ended: &Ended, service: &Service) -> Finish {
     if service.is_rejected || ended.terminal_reason.as_deref() == Some("blocking_limit") {
         return Finish::RateLimited(service.reset);
     }
-    match ended.api_error_status.0 {
-        0 => ended.result.as_deref().map_or(Finish::Failed, service::by_words),
-        status => service::by_status(status, service.reset),
+    let by_words = ended.result.as_deref().map_or(Finish::Failed, service::by_words);
+    match (service::by_status(ended.api_error_status.0, service.reset), by_words) {
+        _ if ended.api_error_status.0 == 0 => by_words,
+        // The text has the body of the reply.
+        (Finish::NotLoggedIn(_), by_words @ Finish::NotLoggedIn(Refuser::Service)) => by_words,
+        (by_status, _) => by_status,
     }
 }
 
 fn spent(ended: &Ended) -> Spent {
-    let sum = ended.model_usage.values().map(Tokens::of).reduce(Tokens::plus);
-    let Tokens { input, cached, output } = sum.unwrap_or_else(|| Tokens::of(&ended.usage));
+    let sum = ended.model_usage.values().map(Tokens::from_usage).reduce(Tokens::plus);
+    let Tokens { input, cached, output } = sum.unwrap_or_else(|| Tokens::from_usage(&ended.usage));
     Spent {
         input_tokens: input,
         cached_tokens: cached,
@@ -260,8 +266,8 @@ mod tests {
 
     use super::*;
 
-    fn said(lines: &[&str]) -> Said {
-        super::super::tests::said("claude-stream-json", lines.join("\n").as_bytes())
+    fn report_of(lines: &[&str]) -> WorkerReport {
+        super::super::tests::report_of("claude-stream-json", lines.join("\n").as_bytes())
     }
 
     const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"7f9c","model":"sonnet"}"#;
@@ -269,7 +275,7 @@ mod tests {
 
     #[test]
     fn the_final_message_is_that_of_the_result_and_the_usage_that_of_all_models() {
-        let told = said(&[
+        let report = report_of(&[
             INIT,
             "[supervisor: 7 bytes left out]",
             r#"{"type":"assis"#,
@@ -292,27 +298,28 @@ mod tests {
             ..Spent::default()
         };
         let message = Some("fixed".to_owned());
-        assert_eq!(told, Said { finish: Finish::Well, message, trouble: None, spent });
+        assert_eq!(report, WorkerReport { finish: Finish::Well, message, trouble: None, spent });
         let usage =
             r#"{"type":"result","usage":{"input_tokens":2,"cache_read_input_tokens":5,"output_tokens":3}}"#;
-        let spent = said(&[usage]).spent;
+        let spent = report_of(&[usage]).spent;
         assert_eq!((spent.input_tokens, spent.cached_tokens, spent.output_tokens), (7, 5, 3));
     }
 
     #[test]
     fn an_output_without_a_result_says_no_more_than_its_session() {
-        let told = said(&[INIT, r#"{"type":"result"#]);
-        assert_eq!((told.finish, told.spent.session.as_deref()), (Finish::Unsaid, Some("7f9c")));
-        assert_eq!(said(&[]), Said::default());
+        let report = report_of(&[INIT, r#"{"type":"result"#]);
+        assert_eq!((report.finish, report.spent.session.as_deref()), (Finish::Unsaid, Some("7f9c")));
+        assert_eq!(report_of(&[]), WorkerReport::default());
     }
 
     #[test]
     fn a_turn_that_a_message_has_begun_and_that_did_not_end_is_no_end() {
         let well = r#"{"type":"result","subtype":"success","is_error":false,"result":"first"}"#;
         let more = r#"{"type":"assistant","message":{"id":"b"}}"#;
-        assert_eq!(said(&[INIT, well, more]).finish, Finish::Unsaid);
-        let told = said(&[INIT, well, more, r#"{"type":"result","is_error":false,"result":"second"}"#]);
-        assert_eq!((told.finish, told.message.as_deref()), (Finish::Well, Some("second")));
+        assert_eq!(report_of(&[INIT, well, more]).finish, Finish::Unsaid);
+        let report =
+            report_of(&[INIT, well, more, r#"{"type":"result","is_error":false,"result":"second"}"#]);
+        assert_eq!((report.finish, report.message.as_deref()), (Finish::Well, Some("second")));
     }
 
     #[test]
@@ -322,10 +329,10 @@ mod tests {
                 r#"{{"type":"assistant","message":{{"id":"{id}","usage":{{"input_tokens":5,"cache_read_input_tokens":10,"output_tokens":{output}}}}}}}"#
             )
         };
-        let spent = said(&[INIT, &part("a", 1), &part("a", 2), &part("b", 4)]).spent;
+        let spent = report_of(&[INIT, &part("a", 1), &part("a", 2), &part("b", 4)]).spent;
         assert_eq!((spent.input_tokens, spent.cached_tokens, spent.output_tokens), (30, 20, 6));
         let result = r#"{"type":"result","usage":{"input_tokens":7,"output_tokens":3}}"#;
-        let spent = said(&[INIT, &part("a", 1), result]).spent;
+        let spent = report_of(&[INIT, &part("a", 1), result]).spent;
         assert_eq!((spent.input_tokens, spent.output_tokens), (7, 3), "the result has the last word");
     }
 
@@ -335,8 +342,19 @@ mod tests {
         let error = |more: &str| format!(r#"{{"type":"result","subtype":"success","is_error":true,{more}}}"#);
         let limit = error(r#""result":"limit","api_error_status":429"#);
         let table = [
-            (vec![error(r#""result":"no","api_error_status":401"#)], Finish::NotLoggedIn),
-            (vec![error(r#""result":"Not logged in · Please run /login""#)], Finish::NotLoggedIn),
+            (vec![error(r#""result":"no","api_error_status":401"#)], Finish::NotLoggedIn(Refuser::Service)),
+            (
+                vec![error(r#""result":"Not logged in · Please run /login""#)],
+                Finish::NotLoggedIn(Refuser::Unclear),
+            ),
+            (
+                vec![error(r#""result":"API Error: 403 {\"error\":1}","api_error_status":403"#)],
+                Finish::NotLoggedIn(Refuser::Service),
+            ),
+            (
+                vec![error(r#""result":"403 no","api_error_status":403"#)],
+                Finish::NotLoggedIn(Refuser::Unclear),
+            ),
             (vec![error(r#""result":"no","api_error_status":500"#)], Finish::Unavailable),
             (vec![error(r#""result":"odd","api_error_status":null"#)], Finish::Failed),
             (vec![limit.clone()], Finish::RateLimited(None)),
@@ -358,15 +376,17 @@ mod tests {
         ];
         for (lines, finish) in table {
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-            assert_eq!(said(&lines).finish, finish, "{lines:?}");
+            assert_eq!(report_of(&lines).finish, finish, "{lines:?}");
         }
     }
 
     #[test]
     fn a_field_of_another_type_is_as_if_it_were_not_there() {
         let at = |resets_at: &str| {
-            said(&[&format!(r#"{{"type":"rate_limit_event","status":"rejected","resetsAt":{resets_at}}}"#)])
-                .finish
+            report_of(&[&format!(
+                r#"{{"type":"rate_limit_event","status":"rejected","resetsAt":{resets_at}}}"#
+            )])
+            .finish
         };
         let known = Finish::RateLimited(Some(Reset::At(Timestamp::from_secs(1000))));
         for resets_at in ["1000", "999.5", "\"1970-01-01T00:16:40Z\""] {
@@ -375,27 +395,30 @@ mod tests {
         assert_eq!(at("{}"), Finish::RateLimited(None));
         let nested =
             r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":999.5}}"#;
-        assert_eq!(said(&[nested]).finish, known);
+        assert_eq!(report_of(&[nested]).finish, known);
         let odd = r#"{"type":"result","subtype":7,"is_error":false,"result":"done","session_id":5,"num_turns":"x","total_cost_usd":0.5,"modelUsage":[],"permission_denials":{},"usage":{"input_tokens":2,"output_tokens":3}}"#;
-        let told = said(&[INIT, odd]);
-        assert_eq!((told.finish, told.message.as_deref()), (Finish::Well, Some("done")));
-        assert_eq!((told.spent.session.as_deref(), told.spent.cost_micros), (Some("7f9c"), Some(500_000)));
-        assert_eq!((told.spent.input_tokens, told.spent.output_tokens), (2, 3));
+        let report = report_of(&[INIT, odd]);
+        assert_eq!((report.finish, report.message.as_deref()), (Finish::Well, Some("done")));
+        assert_eq!(
+            (report.spent.session.as_deref(), report.spent.cost_micros),
+            (Some("7f9c"), Some(500_000))
+        );
+        assert_eq!((report.spent.input_tokens, report.spent.output_tokens), (2, 3));
     }
 
     #[test]
     fn a_limit_is_known_without_a_result_and_one_that_was_waited_for_is_none() {
         let at = |secs| Finish::RateLimited(Some(Reset::At(Timestamp::from_secs(secs))));
-        assert_eq!(said(&[INIT, REJECTED]).finish, at(1000));
+        assert_eq!(report_of(&[INIT, REJECTED]).finish, at(1000));
         let flat = r#"{"type":"rate_limit_event","status":"rejected","resetsAt":7}"#;
-        assert_eq!(said(&[flat]).finish, at(7));
+        assert_eq!(report_of(&[flat]).finish, at(7));
         let well = r#"{"type":"result","subtype":"success","is_error":false,"result":"done"}"#;
-        assert_eq!(said(&[REJECTED, well]).finish, Finish::Well);
+        assert_eq!(report_of(&[REJECTED, well]).finish, Finish::Well);
         let allowed =
             r#"{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":9}}"#;
-        assert_eq!(said(&[REJECTED, allowed]).finish, Finish::Unsaid);
+        assert_eq!(report_of(&[REJECTED, allowed]).finish, Finish::Unsaid);
         let retry = r#"{"type":"system","subtype":"api_retry","error_status":429,"retry_delay_ms":500}"#;
-        assert_eq!(said(&[INIT, retry]).finish, Finish::RateLimited(None));
-        assert_eq!(said(&[INIT, retry, r#"{"type":"assistant","message":{}}"#]).finish, Finish::Unsaid);
+        assert_eq!(report_of(&[INIT, retry]).finish, Finish::RateLimited(None));
+        assert_eq!(report_of(&[INIT, retry, r#"{"type":"assistant","message":{}}"#]).finish, Finish::Unsaid);
     }
 }

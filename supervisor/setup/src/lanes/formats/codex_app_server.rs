@@ -9,11 +9,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::events::{Count, each};
-use super::{Finish, Said, final_message, name, service, trouble};
+use super::{Finish, Refuser, WorkerReport, final_message, name, service, trouble};
 use shim::rundir::Stdout;
 
 #[derive(Deserialize)]
-struct Line {
+struct AppServerLine {
     method: Option<String>,
     #[serde(default)]
     params: Value,
@@ -41,7 +41,7 @@ fn finish(error: &Value) -> Finish {
             limited @ Finish::RateLimited(_) => limited,
             _ => Finish::RateLimited(None),
         },
-        (Some("unauthorized"), _) => Finish::NotLoggedIn,
+        (Some("unauthorized"), _) => Finish::NotLoggedIn(Refuser::Service),
         (Some("serverOverloaded" | "internalServerError"), _) => Finish::Unavailable,
         (_, Some(status)) if service::by_status(status, None) != Finish::Failed => {
             service::by_status(status, None)
@@ -50,33 +50,33 @@ fn finish(error: &Value) -> Finish {
     }
 }
 
-pub(super) fn read(stdout: &Stdout) -> Said {
-    let mut said = Said::default();
+pub(super) fn read(stdout: &Stdout) -> WorkerReport {
+    let mut report = WorkerReport::default();
     // An error that a retry overcame is followed by an item or the end of the turn.
     let mut tried: Option<Value> = None;
-    each(stdout, |line: Line| {
+    each(stdout, |line: AppServerLine| {
         if let Some(thread) = text(&line.result, "/thread/id") {
-            said.spent.session = name(thread);
-            said.spent.model = text(&line.result, "/model").and_then(name);
+            report.spent.session = name(thread);
+            report.spent.model = text(&line.result, "/model").and_then(name);
         }
         match line.method.as_deref() {
             Some("turn/started") => {
-                said.finish = Finish::Unsaid;
-                said.spent.turns = Some(said.spent.turns.unwrap_or_default().saturating_add(1));
+                report.finish = Finish::Unsaid;
+                report.spent.turns = Some(report.spent.turns.unwrap_or_default().saturating_add(1));
             }
             Some("error") => tried = line.params.get("error").cloned(),
             Some("item/completed") if text(&line.params, "/item/type") == Some("agentMessage") => {
                 tried = None;
-                said.message = text(&line.params, "/item/text").and_then(final_message);
+                report.message = text(&line.params, "/item/text").and_then(final_message);
             }
             Some("thread/tokenUsage/updated") => {
                 let total = &line.params["tokenUsage"]["total"];
-                said.spent = Spent {
+                report.spent = Spent {
                     input_tokens: count(&total["inputTokens"]),
                     cached_tokens: count(&total["cachedInputTokens"]),
                     output_tokens: count(&total["outputTokens"]),
                     counters: Counters::OfSession,
-                    ..std::mem::take(&mut said.spent)
+                    ..std::mem::take(&mut report.spent)
                 };
             }
             Some("item/started" | "item/completed") => tried = None,
@@ -84,26 +84,26 @@ pub(super) fn read(stdout: &Stdout) -> Said {
                 tried = None;
                 let turn = &line.params["turn"];
                 let error = &turn["error"];
-                said.finish = if turn["status"] == "completed" { Finish::Well } else { finish(error) };
-                said.trouble = text(error, "/message").and_then(trouble);
+                report.finish = if turn["status"] == "completed" { Finish::Well } else { finish(error) };
+                report.trouble = text(error, "/message").and_then(trouble);
             }
             Some(_) | None => {}
         }
     });
     if let Some(error) = tried {
-        said.finish = match finish(&error) {
-            Finish::Failed => said.finish,
+        report.finish = match finish(&error) {
+            Finish::Failed => report.finish,
             known => known,
         };
-        said.trouble = text(&error, "/message").and_then(trouble);
+        report.trouble = text(&error, "/message").and_then(trouble);
     }
-    said
+    report
 }
 
-/// True if the last event about the service reports a retry.
+/// Returns true if the last event about the service reports a retry.
 pub(super) fn is_refused(so_far: &Stdout) -> bool {
     let mut is_refused = false;
-    each(so_far, |line: Line| match line.method.as_deref() {
+    each(so_far, |line: AppServerLine| match line.method.as_deref() {
         Some("error") => is_refused = line.params["willRetry"] == true,
         Some("item/started" | "item/completed" | "turn/completed" | "turn/started") => is_refused = false,
         Some(_) | None => {}
@@ -115,8 +115,8 @@ pub(super) fn is_refused(so_far: &Stdout) -> bool {
 mod tests {
     use super::*;
 
-    fn said(lines: &[&str]) -> Said {
-        super::super::tests::said("codex-app-server", lines.join("\n").as_bytes())
+    fn report_of(lines: &[&str]) -> WorkerReport {
+        super::super::tests::report_of("codex-app-server", lines.join("\n").as_bytes())
     }
 
     const THREAD: &str = r#"{"id":1,"result":{"thread":{"id":"0199-a"},"model":"gpt"}}"#;
@@ -137,8 +137,8 @@ mod tests {
             )
         };
         let usage = r#"{"method":"thread/tokenUsage/updated","params":{"tokenUsage":{"total":{"inputTokens":33,"cachedInputTokens":11,"outputTokens":7}}}}"#;
-        let told = said(&[THREAD, TURN, &message("looking"), usage, &message("done"), DONE]);
-        assert_eq!((told.finish, told.message.as_deref()), (Finish::Well, Some("done")));
+        let report = report_of(&[THREAD, TURN, &message("looking"), usage, &message("done"), DONE]);
+        assert_eq!((report.finish, report.message.as_deref()), (Finish::Well, Some("done")));
         let spent = Spent {
             session: Some("0199-a".to_owned()),
             model: Some("gpt".to_owned()),
@@ -149,9 +149,9 @@ mod tests {
             counters: Counters::OfSession,
             ..Spent::default()
         };
-        assert_eq!(told.spent, spent);
+        assert_eq!(report.spent, spent);
         assert_eq!(
-            said(&[THREAD, TURN, DONE, TURN]).finish,
+            report_of(&[THREAD, TURN, DONE, TURN]).finish,
             Finish::Unsaid,
             "a message has begun another turn"
         );
@@ -160,17 +160,17 @@ mod tests {
     #[test]
     fn an_error_that_it_still_tries_to_overcome_counts_until_something_follows() {
         let tried = r#"{"method":"error","params":{"willRetry":true,"error":{"message":"Reconnecting... 1/5","codexErrorInfo":{"responseStreamDisconnected":{"httpStatusCode":429}}}}}"#;
-        assert_eq!(said(&[THREAD, TURN, tried]).finish, Finish::RateLimited(None));
+        assert_eq!(report_of(&[THREAD, TURN, tried]).finish, Finish::RateLimited(None));
         let item = r#"{"method":"item/started","params":{"item":{"type":"reasoning"}}}"#;
-        assert_eq!(said(&[THREAD, TURN, tried, item]).finish, Finish::Unsaid);
-        assert_eq!(said(&[THREAD, TURN, tried, DONE]).finish, Finish::Well);
+        assert_eq!(report_of(&[THREAD, TURN, tried, item]).finish, Finish::Unsaid);
+        assert_eq!(report_of(&[THREAD, TURN, tried, DONE]).finish, Finish::Well);
     }
 
     #[test]
     fn each_error_has_one_meaning() {
         let table = [
             (r#""usageLimitExceeded""#, "no more", Finish::RateLimited(None)),
-            (r#""unauthorized""#, "no", Finish::NotLoggedIn),
+            (r#""unauthorized""#, "no", Finish::NotLoggedIn(Refuser::Service)),
             (r#""serverOverloaded""#, "no", Finish::Unavailable),
             (r#"{"responseTooManyFailedAttempts":{"httpStatusCode":429}}"#, "no", Finish::RateLimited(None)),
             (r#"{"responseTooManyFailedAttempts":{"httpStatusCode":500}}"#, "no", Finish::Unavailable),
@@ -182,8 +182,8 @@ mod tests {
             (r#""other""#, "odd", Finish::Failed),
         ];
         for (info, message, finish) in table {
-            let told = said(&[THREAD, TURN, &failed(info, message)]);
-            assert_eq!((told.finish, told.trouble.as_deref()), (finish, Some(message)), "{info}");
+            let report = report_of(&[THREAD, TURN, &failed(info, message)]);
+            assert_eq!((report.finish, report.trouble.as_deref()), (finish, Some(message)), "{info}");
         }
     }
 }

@@ -1,17 +1,17 @@
 //! `codex-jsonl`: the events of `codex exec --json`.
 //!
-//! `thread.started` names the session; each turn ends with `turn.completed` or `turn.failed`. The usage of a turn
-//! covers the whole thread so far, including turns of earlier runs. An error is described by a message alone. A
-//! refused tool call leaves the exit code at 0.
+//! `thread.started` names the session, and each turn ends with `turn.completed` or `turn.failed`. The usage of a turn is the
+//! sum over the thread so far, including turns of earlier runs. An error has a message and no code. A refused tool call
+//! leaves the exit code at 0.
 //!
-//! Without a network the program writes the same `error` until its deadline, and the same event for an error that it
-//! overcomes. So an `error` is a refusal until an event of an item or a turn follows.
+//! Without a network the program writes the event `error` again and again until its deadline. It writes the same event for an
+//! error that a retry overcomes. So an `error` counts as a refusal until an event of an item or a turn follows.
 
 use kernel::{Counters, Spent};
 use serde::Deserialize;
 
 use super::events::{Count, each};
-use super::{Finish, Said, final_message, name, service, trouble};
+use super::{Finish, WorkerReport, final_message, name, service, trouble};
 use shim::rundir::Stdout;
 
 #[derive(Deserialize)]
@@ -74,55 +74,56 @@ enum Item {
     Other,
 }
 
-/// Phrases in the error of a call that codex itself refused.
+/// Phrases in the error of a tool call that codex itself has refused.
 const DENIED: [&str; 2] = ["requires approval", "rejected by user"];
 
-pub(super) fn read(stdout: &Stdout) -> Said {
-    let mut said = Said::default();
+pub(super) fn read(stdout: &Stdout) -> WorkerReport {
+    let mut report = WorkerReport::default();
     // An error that a retry overcame is followed by work of the turn or by its end.
     let mut failed: Option<String> = None;
     each(stdout, |event| match event {
-        Event::Thread { thread_id } => said.spent.session = thread_id.as_deref().and_then(name),
+        Event::Thread { thread_id } => report.spent.session = thread_id.as_deref().and_then(name),
         Event::TurnStarted {} => {
-            said.finish = Finish::Unsaid;
-            said.spent.turns = Some(said.spent.turns.unwrap_or_default().saturating_add(1));
+            report.finish = Finish::Unsaid;
+            report.spent.turns = Some(report.spent.turns.unwrap_or_default().saturating_add(1));
         }
         Event::TurnCompleted { usage } => {
-            said.finish = Finish::Well;
+            report.finish = Finish::Well;
             failed = None;
-            said.spent = Spent {
+            report.spent = Spent {
                 input_tokens: usage.input.0,
                 cached_tokens: usage.cached.0,
                 output_tokens: usage.output.0,
                 counters: Counters::OfSession,
-                ..std::mem::take(&mut said.spent)
+                ..std::mem::take(&mut report.spent)
             };
         }
         Event::TurnFailed { error } => {
-            said.finish = Finish::Failed;
+            report.finish = Finish::Failed;
             failed = error.message.or_else(|| failed.take());
         }
         Event::Error { message } => failed = message.or_else(|| failed.take()),
         Event::Item { item: Item::AgentMessage { text } } => {
             failed = None;
-            said.message = text.as_deref().and_then(final_message);
+            report.message = text.as_deref().and_then(final_message);
         }
         Event::Item { item: Item::McpToolCall { error: Some(Failure { message: Some(message) }) } }
             if DENIED.iter().any(|words| message.contains(words)) =>
         {
-            said.spent.denials = said.spent.denials.saturating_add(1);
+            report.spent.denials = report.spent.denials.saturating_add(1);
         }
         Event::Item { item: Item::CommandExecution {} } => failed = None,
         Event::Item { .. } | Event::Other => {}
     });
     if let Some(error) = failed {
-        said.finish = service::by_words(&error);
-        said.trouble = trouble(&error);
+        report.finish = service::by_words(&error);
+        report.trouble = trouble(&error);
     }
-    said
+    report
 }
 
-/// True if the last event about the service is an error. An item or a turn follows once a retry has overcome it.
+/// Returns true if the last event about the service is an error. An event of an item or a turn follows once a retry has
+/// overcome the error.
 pub(super) fn is_refused(so_far: &Stdout) -> bool {
     let mut is_refused = false;
     each(so_far, |Kind { kind }| {
@@ -146,11 +147,12 @@ struct Kind {
 mod tests {
     use std::time::Duration;
 
+    use super::super::Refuser;
     use super::super::Reset;
     use super::*;
 
-    fn said(lines: &[&str]) -> Said {
-        super::super::tests::said("codex-jsonl", lines.join("\n").as_bytes())
+    fn report_of(lines: &[&str]) -> WorkerReport {
+        super::super::tests::report_of("codex-jsonl", lines.join("\n").as_bytes())
     }
 
     const THREAD: &str = r#"{"type":"thread.started","thread_id":"0199-a"}"#;
@@ -160,7 +162,7 @@ mod tests {
 
     #[test]
     fn the_last_message_is_the_final_one_and_the_counters_are_those_of_the_thread() {
-        let told = said(&[
+        let report = report_of(&[
             THREAD,
             TURN,
             r#"{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"looking"}}"#,
@@ -180,7 +182,7 @@ mod tests {
             ..Spent::default()
         };
         let message = Some("fixed".to_owned());
-        assert_eq!(told, Said { finish: Finish::Well, message, trouble: None, spent });
+        assert_eq!(report, WorkerReport { finish: Finish::Well, message, trouble: None, spent });
     }
 
     #[test]
@@ -198,7 +200,7 @@ mod tests {
             (vec![failed("odd")], Finish::Failed),
             (vec![failed("exceeded retry limit, last status: 429")], Finish::RateLimited(None)),
             (vec![failed("usage limit reached, try again in 20 minutes")], after(1200)),
-            (vec![error("unexpected status 401 Unauthorized")], Finish::NotLoggedIn),
+            (vec![error("unexpected status 401 Unauthorized")], Finish::NotLoggedIn(Refuser::Service)),
             (
                 vec![error("exceeded retry limit, last status: 502"), r#"{"type":"turn.failed"}"#.to_owned()],
                 Finish::Unavailable,
@@ -206,9 +208,9 @@ mod tests {
         ];
         for (lines, finish) in table {
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-            assert_eq!(said(&lines).finish, finish, "{lines:?}");
+            assert_eq!(report_of(&lines).finish, finish, "{lines:?}");
         }
-        assert_eq!(said(&[&failed("the why\\nmore")]).trouble.as_deref(), Some("the why"));
+        assert_eq!(report_of(&[&failed("the why\\nmore")]).trouble.as_deref(), Some("the why"));
     }
 
     #[test]
@@ -220,13 +222,13 @@ mod tests {
         assert!(is_refused(&[THREAD, TURN, waits]) && is_refused(&[TURN, item, waits, waits]));
         assert!(!is_refused(&[THREAD, TURN]) && !is_refused(&[TURN, waits, item]));
         assert!(!is_refused(&[TURN, waits, DONE]) && !is_refused(&[]));
-        assert_eq!(said(&[TURN, waits]).finish, Finish::Unavailable);
+        assert_eq!(report_of(&[TURN, waits]).finish, Finish::Unavailable);
     }
 
     #[test]
     fn the_words_of_a_model_are_no_error() {
         let message =
             r#"{"type":"item.completed","item":{"type":"agent_message","text":"status 429, rate limit"}}"#;
-        assert_eq!(said(&[message, DONE]).finish, Finish::Well);
+        assert_eq!(report_of(&[message, DONE]).finish, Finish::Well);
     }
 }

@@ -14,19 +14,20 @@ fn read(name: &'static str, target: &'static str) {
     let format = Format::try_from(name.to_owned()).unwrap();
     fuzz::Target::new(target, fuzz::Shape::Lines).check(|input| {
         fs::write(&file, input).unwrap();
-        let stdout = run.stdout(&ExitRecord::of(Cause::Exited, 1)).unwrap();
-        let said = format.read(&stdout);
+        let stdout = run.stdout(&ExitRecord::with_cause(Cause::Exited, 1)).unwrap();
+        let report = format.read(&stdout);
         let is_short =
             |text: &Option<String>, most| text.as_ref().is_none_or(|text| (1..=most).contains(&text.len()));
         assert!(
-            is_short(&said.message, MESSAGE_BYTES),
+            is_short(&report.message, MESSAGE_BYTES),
             "the message has {:?} bytes",
-            said.message.map(|text| text.len())
+            report.message.map(|text| text.len())
         );
         assert!(
-            is_short(&said.trouble, TROUBLE_BYTES) && !said.trouble.iter().any(|text| text.contains('\n'))
+            is_short(&report.trouble, TROUBLE_BYTES)
+                && !report.trouble.iter().any(|text| text.contains('\n'))
         );
-        for name in [&said.spent.session, &said.spent.model] {
+        for name in [&report.spent.session, &report.spent.model] {
             assert!(
                 is_short(name, NAME_BYTES) && !name.iter().any(|name| name.contains(char::is_control)),
                 "{name:?}"
@@ -34,8 +35,8 @@ fn read(name: &'static str, target: &'static str) {
         }
         let shown =
             String::from_utf8_lossy(input).lines().filter_map(|line| format.readable(line)).flatten().count();
-        let kinds = (said.message.is_some(), said.trouble.is_some(), said.spent.session.is_some());
-        format!("{:?} {kinds:?} {} {}", said.finish, format.is_refused(&stdout), shown.min(9))
+        let kinds = (report.message.is_some(), report.trouble.is_some(), report.spent.session.is_some());
+        format!("{:?} {kinds:?} {} {}", report.finish, format.is_refused(&stdout), shown.min(9))
     });
 }
 

@@ -10,7 +10,7 @@ use kernel::{OwnLimit, Spent};
 use serde::Deserialize;
 
 use super::events::{Count, each};
-use super::{Finish, MESSAGE_BYTES, Said, final_message, name, service, trouble};
+use super::{Finish, MESSAGE_BYTES, Refuser, WorkerReport, final_message, name, service, trouble};
 use shim::lenient;
 use shim::rundir::Stdout;
 
@@ -93,13 +93,13 @@ struct Document {
 /// Error type of a call that needs a permission.
 const DENIED: &str = "policy_violation";
 
-pub(super) fn read_stream(stdout: &Stdout) -> Said {
-    let mut said = Said::default();
+pub(super) fn read_stream(stdout: &Stdout) -> WorkerReport {
+    let mut report = WorkerReport::default();
     let mut text = String::new();
     each(stdout, |event| match event {
         Event::Init { session_id, model } => {
-            said.spent.session = session_id.as_deref().and_then(name);
-            said.spent.model = model.as_deref().and_then(name);
+            report.spent.session = session_id.as_deref().and_then(name);
+            report.spent.model = model.as_deref().and_then(name);
         }
         Event::Message { role, content, delta } if role.as_deref() == Some("assistant") => {
             if !delta {
@@ -115,23 +115,23 @@ pub(super) fn read_stream(stdout: &Stdout) -> Said {
         Event::ToolUse {} => text.clear(),
         Event::ToolResult { error } => {
             let is_denied = error.kind.as_deref() == Some(DENIED);
-            said.spent.denials = said.spent.denials.saturating_add(u64::from(is_denied));
+            report.spent.denials = report.spent.denials.saturating_add(u64::from(is_denied));
         }
         Event::Result { status, error, stats } => {
-            (said.finish, said.trouble) = match status.as_deref() {
+            (report.finish, report.trouble) = match status.as_deref() {
                 Some("success") => (Finish::Well, None),
                 Some(_) | None => failed(&error),
             };
-            said.spent = spent(&stats, std::mem::take(&mut said.spent));
+            report.spent = spent(&stats, std::mem::take(&mut report.spent));
         }
     });
-    said.message = final_message(&text);
-    said
+    report.message = final_message(&text);
+    report
 }
 
-pub(super) fn read_document(stdout: &Stdout) -> Said {
+pub(super) fn read_document(stdout: &Stdout) -> WorkerReport {
     let Some(document) = stdout.whole().and_then(|text| lenient::read::<Document>(&text)) else {
-        return Said::default();
+        return WorkerReport::default();
     };
     let (finish, trouble) = match (&document.error, &document.response) {
         (Some(error), _) => failed(error),
@@ -140,14 +140,14 @@ pub(super) fn read_document(stdout: &Stdout) -> Said {
     };
     let before = Spent { session: document.session_id.as_deref().and_then(name), ..Spent::default() };
     let message = document.response.as_deref().and_then(final_message);
-    Said { finish, message, trouble, spent: spent(&document.stats, before) }
+    WorkerReport { finish, message, trouble, spent: spent(&document.stats, before) }
 }
 
 fn failed(error: &Failure) -> (Finish, Option<String>) {
     let words = error.message.as_deref().or(error.kind.as_deref()).unwrap_or_default();
     let finish = match (error.code.0, error.kind.as_deref()) {
         (53, _) | (_, Some("FatalTurnLimitedError")) => Finish::OwnLimit(OwnLimit::Turns),
-        (41, _) | (_, Some("FatalAuthenticationError")) => Finish::NotLoggedIn,
+        (41, _) | (_, Some("FatalAuthenticationError")) => Finish::NotLoggedIn(Refuser::Unclear),
         (status @ 100.., _) => service::by_status(status, None),
         _ => service::by_words(words),
     };
@@ -177,19 +177,19 @@ fn spent(stats: &Stats, before: Spent) -> Spent {
 mod tests {
     use super::*;
 
-    fn said(lines: &[&str]) -> Said {
-        super::super::tests::said("gemini-stream-json", lines.join("\n").as_bytes())
+    fn report_of(lines: &[&str]) -> WorkerReport {
+        super::super::tests::report_of("gemini-stream-json", lines.join("\n").as_bytes())
     }
 
-    fn document(text: &str) -> Said {
-        super::super::tests::said("gemini-json", text.as_bytes())
+    fn document(text: &str) -> WorkerReport {
+        super::super::tests::report_of("gemini-json", text.as_bytes())
     }
 
     const INIT: &str = r#"{"type":"init","timestamp":"2026","session_id":"5d1e","model":"gemini-3-pro"}"#;
 
     #[test]
     fn the_final_message_is_what_was_said_after_the_last_tool() {
-        let told = said(&[
+        let report = report_of(&[
             INIT,
             r#"{"type":"message","role":"user","content":"do it"}"#,
             r#"{"type":"message","role":"assistant","content":"I look.","delta":true}"#,
@@ -209,7 +209,7 @@ mod tests {
             ..Spent::default()
         };
         let message = Some("It is fixed.".to_owned());
-        assert_eq!(told, Said { finish: Finish::Well, message, trouble: None, spent });
+        assert_eq!(report, WorkerReport { finish: Finish::Well, message, trouble: None, spent });
     }
 
     #[test]
@@ -221,7 +221,10 @@ mod tests {
                 vec![error(r#""type":"FatalTurnLimitedError","message":"Reached max session turns""#)],
                 Finish::OwnLimit(OwnLimit::Turns),
             ),
-            (vec![error(r#""type":"FatalAuthenticationError","message":"no key""#)], Finish::NotLoggedIn),
+            (
+                vec![error(r#""type":"FatalAuthenticationError","message":"no key""#)],
+                Finish::NotLoggedIn(Refuser::Unclear),
+            ),
             (vec![error(r#""message":"Attempt 10 failed with status 429""#)], Finish::RateLimited(None)),
             (vec![error(r#""message":"got status: 503""#)], Finish::Unavailable),
             (vec![error(r#""type":"Error","message":"odd""#)], Finish::Failed),
@@ -229,25 +232,25 @@ mod tests {
         ];
         for (lines, finish) in table {
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-            assert_eq!(said(&lines).finish, finish, "{lines:?}");
+            assert_eq!(report_of(&lines).finish, finish, "{lines:?}");
         }
     }
 
     #[test]
     fn a_document_says_the_same_at_once() {
-        let told = document(
+        let report = document(
             r#"{
   "session_id": "5d1e",
   "response": "fixed",
   "stats": { "models": { "gemini-3-pro": { "tokens": { "prompt": 20, "candidates": 8, "cached": 4, "thoughts": 2 } } } }
 }"#,
         );
-        assert_eq!((told.finish, told.message.as_deref()), (Finish::Well, Some("fixed")));
-        let Spent { session, model, input_tokens, cached_tokens, output_tokens, .. } = told.spent;
+        assert_eq!((report.finish, report.message.as_deref()), (Finish::Well, Some("fixed")));
+        let Spent { session, model, input_tokens, cached_tokens, output_tokens, .. } = report.spent;
         assert_eq!((session.as_deref(), model.as_deref()), (Some("5d1e"), Some("gemini-3-pro")));
         assert_eq!((input_tokens, cached_tokens, output_tokens), (20, 4, 10));
         let refused = document(r#"{"error":{"type":"Error","message":"no","code":41}}"#);
-        assert_eq!(refused.finish, Finish::NotLoggedIn);
+        assert_eq!(refused.finish, Finish::NotLoggedIn(Refuser::Unclear));
         let refused = document(r#"{"error":{"message":"no","code":429}}"#);
         assert_eq!(refused.finish, Finish::RateLimited(None));
         assert_eq!(document("{\"response\":").finish, Finish::Unsaid);
@@ -259,7 +262,7 @@ mod tests {
             r#"{{"type":"message","role":"assistant","content":"{}","delta":true}}"#,
             "é".repeat(5000)
         );
-        let told = said(&vec![piece.as_str(); 20]);
-        assert_eq!(told.message.unwrap().len(), MESSAGE_BYTES);
+        let report = report_of(&vec![piece.as_str(); 20]);
+        assert_eq!(report.message.unwrap().len(), MESSAGE_BYTES);
     }
 }

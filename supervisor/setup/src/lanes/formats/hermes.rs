@@ -11,7 +11,7 @@ use kernel::{ProjectedUse, Spent};
 use serde::{Deserialize, Serialize};
 
 use super::events::each;
-use super::{Finish, Said, final_message, name, service, trouble};
+use super::{Finish, WorkerReport, final_message, name, service, trouble};
 use shim::rundir::Stdout;
 
 /// Type of that line.
@@ -20,7 +20,7 @@ const KIND: &str = "hermes_usage";
 static BEGINS: LazyLock<String> = LazyLock::new(|| format!("{{\"type\":\"{KIND}\""));
 
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct UsageLine {
     #[serde(rename = "type")]
     kind: String,
     #[serde(flatten)]
@@ -32,17 +32,18 @@ struct Line {
 
 /// Returns the usage line for a program that ended with a code.
 pub fn usage_line(used: ProjectedUse, code: u8) -> String {
-    let line = Line { kind: KIND.to_owned(), is_failed: code != 0 && !used.is_answered, spent: used.spent };
+    let line =
+        UsageLine { kind: KIND.to_owned(), is_failed: code != 0 && !used.is_answered, spent: used.spent };
     serde_json::to_string(&line).unwrap_or_default()
 }
 
-pub(super) fn read(stdout: &Stdout) -> Said {
-    let mut said = Said { finish: Finish::Well, ..Said::default() };
+pub(super) fn read(stdout: &Stdout) -> WorkerReport {
+    let mut report = WorkerReport { finish: Finish::Well, ..WorkerReport::default() };
     let mut is_failed = false;
-    each(stdout, |line: Line| {
+    each(stdout, |line: UsageLine| {
         if line.kind == KIND {
             is_failed = line.is_failed;
-            said.spent = Spent {
+            report.spent = Spent {
                 session: line.spent.session.as_deref().and_then(name),
                 model: line.spent.model.as_deref().and_then(name),
                 ..line.spent
@@ -50,13 +51,13 @@ pub(super) fn read(stdout: &Stdout) -> Said {
         }
     });
     let lines = stdout.tail().lines().filter(|line| !line.starts_with(BEGINS.as_str()));
-    said.message = final_message(&lines.collect::<Vec<_>>().join("\n"));
+    report.message = final_message(&lines.collect::<Vec<_>>().join("\n"));
     if is_failed {
-        let why = said.message.as_deref().and_then(|text| text.lines().next_back()).unwrap_or_default();
-        said.finish = status_in(why).map_or(Finish::Failed, |status| service::by_status(status, None));
-        said.trouble = trouble(why);
+        let why = report.message.as_deref().and_then(|text| text.lines().next_back()).unwrap_or_default();
+        report.finish = status_in(why).map_or(Finish::Failed, |status| service::by_status(status, None));
+        report.trouble = trouble(why);
     }
-    said
+    report
 }
 
 /// Returns the HTTP status that a failure names, as in `API call failed after 3 retries: HTTP 500: …`.
@@ -69,13 +70,15 @@ fn status_in(why: &str) -> Option<u64> {
 mod tests {
     use shim::rundir::{Cause, ExitRecord, RunDir};
 
+    use super::super::Refuser;
     use super::*;
 
     /// Reads an output; its end is also in the exit record.
-    fn said(output: &str) -> Said {
+    fn report_of(output: &str) -> WorkerReport {
         let place = tempfile::tempdir().unwrap();
         std::fs::write(place.path().join("stdout"), output).unwrap();
-        let record = ExitRecord { stdout_tail: output.to_owned(), ..ExitRecord::of(Cause::Exited, 1) };
+        let record =
+            ExitRecord { stdout_tail: output.to_owned(), ..ExitRecord::with_cause(Cause::Exited, 1) };
         read(&RunDir::open(place.path()).unwrap().stdout(&record).unwrap())
     }
 
@@ -92,29 +95,29 @@ mod tests {
             ..Spent::default()
         };
         let used = ProjectedUse { spent, is_answered: true };
-        let told = said(&format!("It is done.\nAll of it.\n\n{}\n", usage_line(used, 0)));
-        assert_eq!(told.message.as_deref(), Some("It is done.\nAll of it."));
-        assert_eq!(told.spent.session.as_deref(), Some("20261128_100043_bb72cf"));
-        assert_eq!((told.spent.input_tokens, told.spent.output_tokens), (145, 22));
-        assert_eq!((told.spent.cost_micros, told.spent.turns), (Some(250_000), Some(4)));
-        let plain = said("no more than text\n{\"type\":\"other\"}\n");
+        let report = report_of(&format!("It is done.\nAll of it.\n\n{}\n", usage_line(used, 0)));
+        assert_eq!(report.message.as_deref(), Some("It is done.\nAll of it."));
+        assert_eq!(report.spent.session.as_deref(), Some("20261128_100043_bb72cf"));
+        assert_eq!((report.spent.input_tokens, report.spent.output_tokens), (145, 22));
+        assert_eq!((report.spent.cost_micros, report.spent.turns), (Some(250_000), Some(4)));
+        let plain = report_of("no more than text\n{\"type\":\"other\"}\n");
         assert_eq!(plain.message.as_deref(), Some("no more than text\n{\"type\":\"other\"}"));
         assert_eq!(plain.spent, Spent::default());
     }
 
     #[test]
     fn a_text_of_a_program_that_failed_without_an_answer_says_why_and_that_of_a_model_never_does() {
-        let told = |text: &str, is_answered, code| {
+        let report = |text: &str, is_answered, code| {
             let used = ProjectedUse { is_answered, ..ProjectedUse::default() };
-            said(&format!("{text}\n\n{}\n", usage_line(used, code)))
+            report_of(&format!("{text}\n\n{}\n", usage_line(used, code)))
         };
-        let refused = told("a warning\nHTTP 401: invalid key", false, 1);
-        assert_eq!(refused.finish, Finish::NotLoggedIn);
+        let refused = report("a warning\nHTTP 401: invalid key", false, 1);
+        assert_eq!(refused.finish, Finish::NotLoggedIn(Refuser::Service));
         assert_eq!(refused.trouble.as_deref(), Some("HTTP 401: invalid key"));
-        let outage = told("API call failed after 3 retries: HTTP 500: no", false, 1);
+        let outage = report("API call failed after 3 retries: HTTP 500: no", false, 1);
         assert_eq!(outage.finish, Finish::Unavailable);
-        assert_eq!(told("no config", false, 1).finish, Finish::Failed);
-        assert_eq!(told("HTTP 401: invalid key", true, 1).finish, Finish::Well, "a model says so");
-        assert_eq!(told("HTTP 401: invalid key", false, 0).finish, Finish::Well);
+        assert_eq!(report("no config", false, 1).finish, Finish::Failed);
+        assert_eq!(report("HTTP 401: invalid key", true, 1).finish, Finish::Well, "a model says so");
+        assert_eq!(report("HTTP 401: invalid key", false, 0).finish, Finish::Well);
     }
 }

@@ -23,7 +23,7 @@ mod text;
 pub use self::hermes::usage_line;
 pub(super) use self::readable::Readable;
 pub use self::readable::shown;
-pub(super) use self::service::{by_status, is_bad_login};
+pub(super) use self::service::by_status;
 
 use std::fmt;
 use std::time::Duration;
@@ -88,7 +88,7 @@ fn never(_: &Stdout) -> bool {
 /// A format by name.
 struct Reader {
     name: &'static str,
-    read: fn(&Stdout) -> Said,
+    read: fn(&Stdout) -> WorkerReport,
     /// Reports whether the service currently refuses the worker while it retries; none if the format reveals nothing
     /// before the end.
     refused: Option<fn(&Stdout) -> bool>,
@@ -103,13 +103,13 @@ pub struct Format(&'static Reader);
 
 impl Format {
     /// Reads a worker's output.
-    pub(super) fn read(self, stdout: &Stdout) -> Said {
+    pub(super) fn read(self, stdout: &Stdout) -> WorkerReport {
         (self.0.read)(stdout)
     }
 }
 
 impl Format {
-    /// True if the output reveals something before the end.
+    /// Returns true if the output reveals something before the end.
     pub(super) fn is_heard(self) -> bool {
         self.0.refused.is_some()
     }
@@ -126,7 +126,7 @@ impl Format {
         Some((self.0.readable?)(&event))
     }
 
-    /// True if the service currently refuses the worker while it retries.
+    /// Returns true if the service currently refuses the worker while it retries.
     pub(super) fn is_refused(self, so_far: &Stdout) -> bool {
         self.0.refused.is_some_and(|refused| refused(so_far))
     }
@@ -181,7 +181,7 @@ impl TryFrom<String> for Format {
 
 /// A worker's account of its run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct WorkerReport {
     /// Ending.
     pub(super) finish: Finish,
     pub(super) message: Option<String>,
@@ -203,11 +203,20 @@ pub(super) enum Finish {
     /// The service refuses it, until a time if one was named.
     RateLimited(Option<Reset>),
     /// The service refuses its login, or it has none.
-    NotLoggedIn,
+    NotLoggedIn(Refuser),
     /// The worker met a limit that its lane sets.
     OwnLimit(OwnLimit),
     /// The service fails or is unreachable.
     Unavailable,
+}
+
+/// Author of the reply by which a worker has no login.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refuser {
+    /// The service: no reply of a run's proxy has this form.
+    Service,
+    /// The service, the run's proxy or the agent itself.
+    Unclear,
 }
 
 /// Time at which a service accepts a worker again.
@@ -247,11 +256,11 @@ mod tests {
     use shim::rundir::{Cause, ExitRecord, RunDir};
 
     /// Reads an output in a format.
-    pub(super) fn said(format: &str, output: &[u8]) -> Said {
+    pub(super) fn report_of(format: &str, output: &[u8]) -> WorkerReport {
         written(output, |stdout| Format::try_from(format.to_owned()).unwrap().read(stdout))
     }
 
-    /// True if the output so far reports a refusing service, in a format.
+    /// Returns true if the output so far reports a refusing service, in a format.
     pub(super) fn is_refused(format: &str, output: &[u8]) -> bool {
         written(output, |stdout| Format::try_from(format.to_owned()).unwrap().is_refused(stdout))
     }
@@ -260,7 +269,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         std::fs::write(place.path().join("stdout"), output).unwrap();
         let run = RunDir::open(place.path()).unwrap();
-        read(&run.stdout(&ExitRecord::of(Cause::Exited, 1)).unwrap())
+        read(&run.stdout(&ExitRecord::with_cause(Cause::Exited, 1)).unwrap())
     }
 
     #[test]
@@ -288,15 +297,21 @@ mod tests {
         ];
         for reader in FORMATS.iter().filter(|reader| !["text", "hermes"].contains(&reader.name)) {
             for output in hostile {
-                let told = said(reader.name, output);
-                assert_eq!(told, Said::default(), "{}: {}", reader.name, String::from_utf8_lossy(output));
+                let report = report_of(reader.name, output);
+                assert_eq!(
+                    report,
+                    WorkerReport::default(),
+                    "{}: {}",
+                    reader.name,
+                    String::from_utf8_lossy(output)
+                );
             }
         }
     }
 
     #[test]
     fn a_bad_character_or_a_long_text_costs_neither_the_ending_nor_the_cost() {
-        let begun = r#"{"type":"system","subtype":"init","session_id":"s","model":"m"}"#;
+        let first_line = r#"{"type":"system","subtype":"init","session_id":"s","model":"m"}"#;
         let long = "x".repeat(3 * 1024 * 1024);
         for (text, message) in [
             (&br"all is done \ud83d"[..], "all is done \u{fffd}".to_owned()),
@@ -307,18 +322,18 @@ mod tests {
             let ended = br#"{"type":"result","subtype":"success","is_error":false,"result":""#;
             let cost = br#"","total_cost_usd":0.25,"usage":{"input_tokens":5}}"#;
             let output =
-                [b"\x1b[?2004h", begun.as_bytes(), b"\n", ended, text, cost, b"\x1b[?2004l\n"].concat();
-            let told = said("claude-stream-json", &output);
-            assert_eq!((told.finish, told.message), (Finish::Well, Some(message)));
-            assert_eq!((told.spent.cost_micros, told.spent.input_tokens), (Some(250_000), 5));
-            assert_eq!(told.spent.session.as_deref(), Some("s"));
+                [b"\x1b[?2004h", first_line.as_bytes(), b"\n", ended, text, cost, b"\x1b[?2004l\n"].concat();
+            let report = report_of("claude-stream-json", &output);
+            assert_eq!((report.finish, report.message), (Finish::Well, Some(message)));
+            assert_eq!((report.spent.cost_micros, report.spent.input_tokens), (Some(250_000), 5));
+            assert_eq!(report.spent.session.as_deref(), Some("s"));
         }
         let codex = br#"{"type":"thread.started","thread_id":"t"}
 {"type":"item.completed","item":{"type":"agent_message","text":"done \ud83d"}}
 {"type":"turn.completed","usage":{"input_tokens":5,"output_tokens":7}}"#;
-        let told = said("codex-jsonl", codex);
-        assert_eq!((told.message.as_deref(), told.spent.output_tokens), (Some("done \u{fffd}"), 7));
-        let gemini = said("gemini-json", b"\xef\xbb\xbf{\"response\":\"done \\ud83d\",\"stats\":{}}");
+        let report = report_of("codex-jsonl", codex);
+        assert_eq!((report.message.as_deref(), report.spent.output_tokens), (Some("done \u{fffd}"), 7));
+        let gemini = report_of("gemini-json", b"\xef\xbb\xbf{\"response\":\"done \\ud83d\",\"stats\":{}}");
         assert_eq!(gemini.message.as_deref(), Some("done \u{fffd}"));
     }
 

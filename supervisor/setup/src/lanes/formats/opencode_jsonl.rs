@@ -9,7 +9,7 @@ use serde::Deserialize;
 use std::time::Duration;
 
 use super::events::{Count, Dollars, each};
-use super::{Finish, Reset, Said, final_message, name, service, trouble};
+use super::{Finish, Refuser, Reset, WorkerReport, final_message, name, service, trouble};
 use shim::rundir::Stdout;
 
 #[derive(Deserialize)]
@@ -94,42 +94,46 @@ struct Headers {
 /// Phrase in the error of a call that opencode itself refused.
 const DENIED: &str = "rejected permission";
 
-pub(super) fn read(stdout: &Stdout) -> Said {
-    let mut said = Said::default();
+pub(super) fn read(stdout: &Stdout) -> WorkerReport {
+    let mut report = WorkerReport::default();
     each(stdout, |Event { kind, session, part, error }| {
-        if said.spent.session.is_none() {
-            said.spent.session = session.as_deref().and_then(name);
+        if report.spent.session.is_none() {
+            report.spent.session = session.as_deref().and_then(name);
         }
         match kind {
-            Kind::Text => said.message = part.text.as_deref().and_then(final_message).or(said.message.take()),
-            Kind::StepStart => said.finish = Finish::Unsaid,
+            Kind::Text => {
+                report.message = part.text.as_deref().and_then(final_message).or(report.message.take())
+            }
+            Kind::StepStart => report.finish = Finish::Unsaid,
             Kind::StepFinish => {
-                add(&mut said.spent, &part);
+                add(&mut report.spent, &part);
                 let goes_on = part.reason.as_deref() == Some("tool-calls");
-                said.finish = if goes_on { Finish::Unsaid } else { Finish::Well };
-                said.trouble = None;
+                report.finish = if goes_on { Finish::Unsaid } else { Finish::Well };
+                report.trouble = None;
             }
             Kind::ToolUse => {
                 let is_denied = part.state.status.as_deref() == Some("error")
                     && part.state.error.is_some_and(|error| error.contains(DENIED));
-                said.spent.denials = said.spent.denials.saturating_add(u64::from(is_denied));
+                report.spent.denials = report.spent.denials.saturating_add(u64::from(is_denied));
             }
             Kind::Error => {
                 let words = error.data.message.as_deref().or(error.name.as_deref()).unwrap_or_default();
                 let seconds =
                     error.data.response_headers.retry_after.and_then(|after| after.trim().parse().ok());
                 let reset = seconds.map(|seconds| Reset::After(Duration::from_secs(seconds)));
-                said.finish = match error.data.status_code.0 {
-                    0 if error.name.as_deref() == Some("ProviderAuthError") => Finish::NotLoggedIn,
+                report.finish = match error.data.status_code.0 {
+                    0 if error.name.as_deref() == Some("ProviderAuthError") => {
+                        Finish::NotLoggedIn(Refuser::Unclear)
+                    }
                     0 => service::by_words(words),
                     status => service::by_status(status, reset),
                 };
-                said.trouble = trouble(words);
+                report.trouble = trouble(words);
             }
             Kind::Other => {}
         }
     });
-    said
+    report
 }
 
 fn add(spent: &mut Spent, part: &Part) {
@@ -148,8 +152,8 @@ fn add(spent: &mut Spent, part: &Part) {
 mod tests {
     use super::*;
 
-    fn said(lines: &[&str]) -> Said {
-        super::super::tests::said("opencode-jsonl", lines.join("\n").as_bytes())
+    fn report_of(lines: &[&str]) -> WorkerReport {
+        super::super::tests::report_of("opencode-jsonl", lines.join("\n").as_bytes())
     }
 
     const START: &str =
@@ -167,7 +171,7 @@ mod tests {
     #[test]
     fn the_usage_of_a_run_is_the_sum_of_its_steps_and_the_last_text_its_message() {
         let denied = r#"{"type":"tool_use","sessionID":"ses_1","part":{"tool":"read","state":{"status":"error","error":"The user rejected permission to use this specific tool call."}}}"#;
-        let told = said(&[START, denied, &step("tool-calls"), START, TEXT, &step("stop")]);
+        let report = report_of(&[START, denied, &step("tool-calls"), START, TEXT, &step("stop")]);
         let spent = Spent {
             session: Some("ses_1".to_owned()),
             input_tokens: 230,
@@ -179,7 +183,7 @@ mod tests {
             ..Spent::default()
         };
         let message = Some("fixed".to_owned());
-        assert_eq!(told, Said { finish: Finish::Well, message, trouble: None, spent });
+        assert_eq!(report, WorkerReport { finish: Finish::Well, message, trouble: None, spent });
     }
 
     #[test]
@@ -193,7 +197,7 @@ mod tests {
         let table = [
             (vec![START.to_owned(), step("tool-calls")], Finish::Unsaid),
             (vec![step("stop"), START.to_owned()], Finish::Unsaid),
-            (vec![error(r#""statusCode":401"#)], Finish::NotLoggedIn),
+            (vec![error(r#""statusCode":401"#)], Finish::NotLoggedIn(Refuser::Service)),
             (
                 vec![error(r#""statusCode":429,"isRetryable":true,"responseHeaders":{"retry-after":"30"}"#)],
                 Finish::RateLimited(after),
@@ -203,14 +207,14 @@ mod tests {
             (vec![error(r#""statusCode":400"#)], Finish::Failed),
             (
                 vec![r#"{"type":"error","error":{"name":"ProviderAuthError","data":{}}}"#.to_owned()],
-                Finish::NotLoggedIn,
+                Finish::NotLoggedIn(Refuser::Unclear),
             ),
             (vec![r#"{"type":"error","error":{"name":"UnknownError"}}"#.to_owned()], Finish::Failed),
         ];
         for (lines, finish) in table {
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-            assert_eq!(said(&lines).finish, finish, "{lines:?}");
+            assert_eq!(report_of(&lines).finish, finish, "{lines:?}");
         }
-        assert_eq!(said(&[&error(r#""statusCode":400"#)]).trouble.as_deref(), Some("no"));
+        assert_eq!(report_of(&[&error(r#""statusCode":400"#)]).trouble.as_deref(), Some("no"));
     }
 }

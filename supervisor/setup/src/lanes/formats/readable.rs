@@ -121,8 +121,8 @@ pub(super) fn claude(line: &Value) -> Vec<Readable> {
             })
             .collect(),
         ("user", _) if line["isReplay"] == true => {
-            let said = text(line, "/message/content").or_else(|| text(line, "/message/content/0/text"));
-            said.map(|text| Readable::Heard(text.to_owned())).into_iter().collect()
+            let report = text(line, "/message/content").or_else(|| text(line, "/message/content/0/text"));
+            report.map(|text| Readable::Heard(text.to_owned())).into_iter().collect()
         }
         ("user", _) => blocks()
             .filter(|block| kind(block) == "tool_result")

@@ -6,17 +6,14 @@ use jiff::Zoned;
 use jiff::civil::{DateTime, Time};
 use kernel::Timestamp;
 
-use super::{Finish, Reset};
-
-/// True for a status with which a service refuses a login.
-pub(in crate::lanes) fn is_bad_login(status: u16) -> bool {
-    matches!(status, 401 | 403)
-}
+use super::{Finish, Refuser, Reset};
 
 /// Returns the ending of a run whose last reply had this status.
 pub(in crate::lanes) fn by_status(status: u64, reset: Option<Reset>) -> Finish {
     match status {
-        status if u16::try_from(status).is_ok_and(is_bad_login) => Finish::NotLoggedIn,
+        // The proxy of a run refuses with 403 itself, and never replies with 401.
+        401 => Finish::NotLoggedIn(Refuser::Service),
+        403 => Finish::NotLoggedIn(Refuser::Unclear),
         // Too many requests of this account, or of all accounts.
         429 | 529 => Finish::RateLimited(reset),
         408 | 500..=599 => Finish::Unavailable,
@@ -37,10 +34,14 @@ fn by_words_at(error: &str, now: &Zoned) -> Finish {
     if has(&["usage limit", "rate limit", "quota", "too many requests"]) || status_in(&text, &[429, 529]) {
         return Finish::RateLimited(pause_in(&text).map(Reset::After).or_else(|| time_in(&text, now)));
     }
-    if has(&["not logged in", "unauthorized", "refresh_token", "refresh token", "invalid api key"])
-        || status_in(&text, &[401, 403])
+    // Services explain a refusal in JSON, and the proxy of a run in plain text.
+    if has(&["unauthorized", "401 {", "403 {"]) || status_in(&text, &[401]) {
+        return Finish::NotLoggedIn(Refuser::Service);
+    }
+    if has(&["not logged in", "refresh_token", "refresh token", "invalid api key"])
+        || status_in(&text, &[403])
     {
-        return Finish::NotLoggedIn;
+        return Finish::NotLoggedIn(Refuser::Unclear);
     }
     let outages = [
         "stream disconnected",
@@ -57,7 +58,7 @@ fn by_words_at(error: &str, now: &Zoned) -> Finish {
     Finish::Failed
 }
 
-/// True if an error names one of these statuses, as `status: 429` and `status 429 Too Many Requests` do.
+/// Returns true if an error names one of these statuses, as `status: 429` and `status 429 Too Many Requests` do.
 fn status_in(text: &str, statuses: &[u32]) -> bool {
     text.match_indices("status").any(|(at, word)| {
         let rest = text[at + word.len()..].trim_start_matches([' ', ':', '=', '"']);
@@ -121,8 +122,8 @@ mod tests {
     fn a_status_has_one_meaning() {
         let after = Some(Reset::After(Duration::from_secs(9)));
         let table = [
-            (401, Finish::NotLoggedIn),
-            (403, Finish::NotLoggedIn),
+            (401, Finish::NotLoggedIn(Refuser::Service)),
+            (403, Finish::NotLoggedIn(Refuser::Unclear)),
             (429, Finish::RateLimited(after)),
             (529, Finish::RateLimited(after)),
             (500, Finish::Unavailable),
@@ -145,12 +146,20 @@ mod tests {
             ("You've hit your usage limit. Try again in 2 hours 30 minutes.", limited(Some(9000.0))),
             ("rate limit reached, please try again in 1.5s", limited(Some(1.5))),
             ("Rate limit reached, try again in 1e9 years", limited(None)),
-            ("unexpected status 401 Unauthorized", Finish::NotLoggedIn),
-            ("Your refresh_token was revoked", Finish::NotLoggedIn),
+            ("unexpected status 401 Unauthorized", Finish::NotLoggedIn(Refuser::Service)),
+            ("unexpected status 403 Forbidden", Finish::NotLoggedIn(Refuser::Unclear)),
+            (
+                "Failed to authenticate. API Error: 403 {\"error\":{\"type\":\"forbidden\"}}",
+                Finish::NotLoggedIn(Refuser::Service),
+            ),
+            ("Your refresh_token was revoked", Finish::NotLoggedIn(Refuser::Unclear)),
             ("exceeded retry limit, last status: 503 Service Unavailable", Finish::Unavailable),
             ("stream disconnected before completion", Finish::Unavailable),
             ("Reconnecting... waiting for network", Finish::Unavailable),
-            ("Reconnecting... 2/5 (unexpected status 401 Unauthorized)", Finish::NotLoggedIn),
+            (
+                "Reconnecting... 2/5 (unexpected status 401 Unauthorized)",
+                Finish::NotLoggedIn(Refuser::Service),
+            ),
             (
                 "We’re currently experiencing high demand, which may cause temporary errors.",
                 Finish::Unavailable,

@@ -60,8 +60,8 @@ export async function ask({ title, text, label, value = "", action = "OK", dange
   const go = h("button", { type: "submit", class: `button ${danger ? "danger" : "primary"}`, value: "yes" }, action);
   if (multiline) input.addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) go.click(); });
   else input.addEventListener("keydown", (event) => { if (event.key === "Enter") { event.preventDefault(); go.click(); } });
-  const said = await open(title, [text ? h("p", null, text) : null, h("div", { class: "field" }, h("label", { for: id }, label), input)], [cancel(), go]);
-  return said === "yes" ? input.value : null;
+  const choice = await open(title, [text ? h("p", null, text) : null, h("div", { class: "field" }, h("label", { for: id }, label), input)], [cancel(), go]);
+  return choice === "yes" ? input.value : null;
 }
 
 /** Shows something until the person closes it. @param {{title: string, content: HTMLElement, wide?: boolean}} of */

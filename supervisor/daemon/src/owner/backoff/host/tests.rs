@@ -43,15 +43,17 @@ fn runs_that_die_at_once_in_a_short_time_stop_their_tenant_and_one_that_lives_go
     die(&mut backoff, 5, 21);
     assert_eq!(deaths(&backoff), None, "one has ended well in between");
     die(&mut backoff, 5, 22);
-    let told = deaths(&backoff).unwrap();
+    let waiting = deaths(&backoff).unwrap();
     assert!(
-        told.text.contains("3 runs in a row failed within 2 s") && !told.text.contains("t_"),
+        waiting.text.contains("3 runs in a row failed within 2 s") && !waiting.text.contains("t_"),
         "other workers of the tenant read it: {}",
-        told.text
+        waiting.text
     );
-    assert!(told.text.contains("`supervisor release --host-of acme`"), "{}", told.text);
-    assert_eq!((told.until, backoff.nearest()), (Some(at(82)), Some(at(82))));
-    assert!(matches!(&backoff.take_changed()[..], [(_, Kept::Open(_, _, until))] if *until == at(82)));
+    assert!(waiting.text.contains("`supervisor release --host-of acme`"), "{}", waiting.text);
+    assert_eq!((waiting.until, backoff.nearest()), (Some(at(82)), Some(at(82))));
+    assert!(
+        matches!(&backoff.take_changed()[..], [(_, BreakerChange::Open(_, _, until))] if *until == at(82))
+    );
 
     assert!(backoff.expire(at(82)));
     assert_eq!(deaths(&backoff), None, "one tries");
@@ -65,7 +67,7 @@ fn runs_that_die_at_once_in_a_short_time_stop_their_tenant_and_one_that_lives_go
     backoff.lives(&key(7), at(144));
     assert!(!backoff.expire(at(145)) && backoff.expire(at(146)));
     assert_eq!((deaths(&backoff), backoff.broken().len()), (None, 0));
-    assert!(matches!(backoff.take_changed().last(), Some((_, Kept::Closed(_)))));
+    assert!(matches!(backoff.take_changed().last(), Some((_, BreakerChange::Closed(_)))));
 }
 
 #[test]
@@ -81,8 +83,8 @@ fn what_dies_of_one_tenant_holds_no_other() {
     assert!(deaths(&backoff).is_some());
     assert_eq!((backoff.deaths(Some(&other), false), backoff.deaths(None, false)), (None, None));
     let broken = backoff.broken();
-    let told = (broken[0].what.as_str(), broken[0].release.as_deref());
-    assert_eq!(told, ("dispatch for tenant acme", Some("supervisor release --host-of acme")));
+    let waiting = (broken[0].what.as_str(), broken[0].release.as_deref());
+    assert_eq!(waiting, ("dispatch for tenant acme", Some("supervisor release --host-of acme")));
     assert_eq!(broken.len(), 1);
 
     // Each breaker has a probe of its own tenant.
@@ -108,9 +110,9 @@ fn where_the_runs_of_several_tenants_die_those_of_all_stop_and_not_by_one_or_two
     assert_eq!(open(&backoff), [""; 0], "they are two");
     die_of(&mut backoff, &[None], 2);
     assert_eq!(open(&backoff), ["tasks without a tenant", "tenant a", "tenant b"]);
-    let told = backoff.deaths(Some(&"b".parse().unwrap()), false).unwrap();
-    assert!(told.text.contains("3 runs in a row, of several tenants, failed"), "{}", told.text);
-    assert!(told.text.contains("`supervisor release --host-of b`"), "{}", told.text);
+    let waiting = backoff.deaths(Some(&"b".parse().unwrap()), false).unwrap();
+    assert!(waiting.text.contains("3 runs in a row, of several tenants, failed"), "{}", waiting.text);
+    assert!(waiting.text.contains("`supervisor release --host-of b`"), "{}", waiting.text);
     assert_eq!(backoff.deaths(Some(&acme()), false), None, "one that has not died may start");
     die_of(&mut backoff, &[Some("acme")], 3);
     assert!(deaths(&backoff).is_some(), "its first death is one more of the same");

@@ -92,8 +92,8 @@ export function build(card) {
 /** Brings the times on a card up to date. @param {HTMLElement} element @param {import("./store.js").Card} card */
 export function tick(element, card) {
   const age = element.querySelector(".age");
-  const said = short(now() - card.created_at);
-  if (age && age.textContent !== said) age.textContent = said;
+  const ageText = short(now() - card.created_at);
+  if (age && age.textContent !== ageText) age.textContent = ageText;
   const wait = element.querySelector(".card-wait");
   const why = waiting(card);
   if (wait && why && wait.textContent !== why) { wait.textContent = why; wait.title = why; }

@@ -108,14 +108,14 @@ export class Needs {
   /** @param {Card} card @param {string} kind */
   build(card, kind) {
     const [word, , colour] = KINDS[kind];
-    const said = matter(card, kind);
+    const matterText = matter(card, kind);
     return h("li", { class: "need", dataset: { task: card.id, kind } },
       h("div", { class: "need-head" }, h("span", { class: "chip", dataset: { kind: colour } }, word), h("span", { class: "id" }, card.id), card.tenant ? h("span", { class: "chip" }, h("span", { class: "cut" }, card.tenant)) : null,
         h("span", { class: "age", title: stamp(card.updated_at), dataset: { at: card.updated_at } }, ago(card.updated_at)),
         h("button", { type: "button", class: "icon-button small", title: "Peek", "aria-label": `Peek at ${card.id}`, onclick: async () => (await replies()).peek(card.id) }, icon("eye")),
         card.run === null ? null : h("button", { type: "button", class: "icon-button small", title: `Copy: ${attachCommand(card.id)}`, "aria-label": `Copy the command that attaches to ${card.id}`, onclick: async () => (await replies()).attach(card.id) }, icon("terminal"))),
       h("a", { class: "need-title cut", href: route.here({ task: card.id }), dir: "auto" }, card.title),
-      h("p", { class: "need-matter", dir: "auto", title: said }, seenLines(said)),
+      h("p", { class: "need-matter", dir: "auto", title: matterText }, seenLines(matterText)),
       h("div", { class: "need-acts" }, this.acts(card, kind)));
   }
 

@@ -1,6 +1,6 @@
 // What the board needs only once somebody acts: dialogs, forms, and what they send. Each is loaded with its first use.
 
-import { later } from "../parts/later.js";
+import { beside, later } from "../parts/later.js";
 
 /** The choices that are offered for a task. */
 export const choices = () => later(import("./choices.js"));
@@ -13,4 +13,4 @@ export const changes = async () => { const [asks, acts] = await Promise.all([cho
 /** What a person says to a task that waits. */
 export const replies = () => later(import("./reply.js"));
 /** The bar for the selected tasks. */
-export const bulk = () => later(import("./bulk.js"));
+export const bulk = () => beside(import("./bulk.js"));

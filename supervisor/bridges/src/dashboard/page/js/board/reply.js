@@ -70,7 +70,7 @@ export async function peek(id) {
     const [shown, log] = await Promise.all([call("GET", `/tasks/${id}`), verb("log", { task_id: id, lines: LINES, readable: true }).catch(() => null)]);
     const { task, why, latest_summary: summary, comments } = shown;
     const part = (label, content) => (content ? h("section", null, h("h3", null, label), content) : null);
-    const prose = (said) => (said ? h("div", { class: "peek-text", dir: "auto" }, seenLines(said)) : null);
+    const prose = (passage) => (passage ? h("div", { class: "peek-text", dir: "auto" }, seenLines(passage)) : null);
     const last = comments.at(-1);
     dialog.querySelector("h2").textContent = task.title;
     attaches.hidden = task.status !== "running";

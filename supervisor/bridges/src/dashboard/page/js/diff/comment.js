@@ -18,9 +18,9 @@ export function editor(row, { name, side, text, save }) {
   for (const each of below(row)) if (each.classList.contains("is-open") || /** @type {HTMLElement} */ (each).dataset.side === side) each.remove();
   const field = /** @type {HTMLTextAreaElement} */ (h("textarea", { class: "textarea", rows: "3", "aria-label": `Comment on ${name}`, placeholder: "What has to change here? The next run reads it." }));
   field.value = text;
-  const done = (/** @type {string} */ said) => {
+  const done = (/** @type {string} */ commentText) => {
     form.remove();
-    save(said);
+    save(commentText);
     row.focus({ preventScroll: true });
   };
   const form = h("form", { class: "diff-comment is-open", dataset: { side } },

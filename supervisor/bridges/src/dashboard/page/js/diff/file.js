@@ -81,8 +81,8 @@ export function fileView(file, index, { mode, drafts, observer, of = "" }) {
       name: named({ path: file.path, ...place }),
       side: place.side,
       text: drafts.at(file.path, place)?.text ?? "",
-      save(said) {
-        drafts.set(file.path, place, said);
+      save(commentText) {
+        drafts.set(file.path, place, commentText);
         showNotes();
       },
     });

@@ -33,8 +33,8 @@ function unified(line, part) {
 function split({ left, right }, parts) {
   const side = (/** @type {Line | null} */ line, /** @type {"old" | "new"} */ of) =>
     h("div", { class: "diff-side", dataset: { kind: line ? line.kind : "none" } }, number(line ? line[of] : null), h("span", { class: "diff-sign", "aria-hidden": "true" }, line?.kind ?? ""), line ? code(line, parts.get(line)) : h("span", { class: "diff-code" }));
-  const said = [left !== right && left ? spoken(left) : "", right ? spoken(right) : ""].filter(Boolean).join("; ");
-  return h("div", { class: "diff-line diff-pair", tabindex: "-1", role: "group", "aria-label": said, dataset: { ...placeOf(/** @type {Line} */ (right ?? left)), old: left && left !== right && right ? left.old : null } }, side(left, "old"), side(right, "new"));
+  const lineLabel = [left !== right && left ? spoken(left) : "", right ? spoken(right) : ""].filter(Boolean).join("; ");
+  return h("div", { class: "diff-line diff-pair", tabindex: "-1", role: "group", "aria-label": lineLabel, dataset: { ...placeOf(/** @type {Line} */ (right ?? left)), old: left && left !== right && right ? left.old : null } }, side(left, "old"), side(right, "new"));
 }
 
 /** The lines of a file. @param {File} file @param {"unified" | "split"} mode @returns {HTMLElement} */

@@ -60,11 +60,11 @@ export function verdictBar(drafts, { task, go, decided }) {
     }
   }
 
-  /** @param {string} said */
-  function finish(said) {
+  /** @param {string} message */
+  function finish(message) {
     drafts.clear();
     field.value = "";
-    toast(said);
+    toast(message);
     decided();
   }
 

@@ -20,9 +20,9 @@ export function summary(drawer) {
   const part = section("Summary");
   const update = whenChanged(
     (shown) => [shown.latest_summary === shown.task.result ? null : shown.latest_summary, drawer.context.config.render_markdown],
-    ([said, rendered]) => {
-      part.element.hidden = !said;
-      part.body.replaceChildren(said ? folded(markdown(said, { plain: !rendered }), said) : "");
+    ([bodyText, rendered]) => {
+      part.element.hidden = !bodyText;
+      part.body.replaceChildren(bodyText ? folded(markdown(bodyText, { plain: !rendered }), bodyText) : "");
     },
   );
   return { element: part.element, update };

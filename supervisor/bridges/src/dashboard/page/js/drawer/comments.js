@@ -96,7 +96,7 @@ function entryElement(drawer, entry) {
 
 /** The place to write: Enter sends, Shift+Enter is a new line, @ completes a profile. @param {import("./drawer.js").Desk} drawer */
 function composer(drawer) {
-  const said = refusal();
+  const refused = refusal();
   const input = h("textarea", {
     class: "drawer-input", rows: "1", "aria-label": "Write a comment", placeholder: "Write a comment. @ mentions a profile", "aria-describedby": "comment-keys",
   });
@@ -112,7 +112,7 @@ function composer(drawer) {
     // What was typed meanwhile may have begun a name.
     input.dispatchEvent(new Event("input"));
   }, { once: true });
-  const element = h("form", { class: "composer" }, line, said.element,
+  const element = h("form", { class: "composer" }, line, refused.element,
     h("div", { class: "drawer-actions" }, button, h("span", { class: "drawer-hint", id: "comment-keys" }, "Enter sends, Shift+Enter is a new line")));
   let sending = false;
   input.value = draft(drawer.id, "comment") ?? "";
@@ -131,7 +131,7 @@ function composer(drawer) {
     if (!text || sending) return;
     sending = true;
     button.disabled = true;
-    said.clear();
+    refused.clear();
     try {
       const made = await call("POST", `/tasks/${drawer.id}/comments`, { body: { body: text } });
       // What was typed while it was sent stays.
@@ -141,7 +141,7 @@ function composer(drawer) {
       for (const mention of made.mentioned ?? []) toast(`${mention.profile} is mentioned: ${mention.task ?? ""}`);
       await drawer.reload();
     } catch (problem) {
-      said.show(problem);
+      refused.show(problem);
     } finally {
       sending = false;
       button.disabled = false;

@@ -17,7 +17,7 @@ export function editor(of, element, { value, saved, close }) {
   const { label, name, task, save, kind = "line" } = of;
   const isArea = kind === "lines" || kind === "text";
   const began = value();
-  const said = refusal();
+  const refused = refusal();
   let saving = false;
   const field = /** @type {HTMLInputElement | HTMLTextAreaElement} */ (h(isArea ? "textarea" : "input", {
     class: "drawer-input", "aria-label": label, rows: kind === "text" ? "8" : isArea ? "1" : null, spellcheck: kind === "number" ? "false" : null,
@@ -35,13 +35,13 @@ export function editor(of, element, { value, saved, close }) {
     if (saving) return;
     saving = true;
     element.classList.add("is-saving");
-    said.clear();
+    refused.clear();
     try {
       await act();
       keepDraft(task, name, undefined);
       close();
     } catch (problem) {
-      said.show(problem, ...(of.offers?.(problem, apply) ?? []));
+      refused.show(problem, ...(of.offers?.(problem, apply) ?? []));
       field.focus();
     } finally {
       saving = false;
@@ -88,7 +88,7 @@ export function editor(of, element, { value, saved, close }) {
       if (field.isConnected && !saving && field.value === began && !element.contains(document.activeElement)) close();
     }, 150);
   });
-  element.replaceChildren(h("div", { class: "editable-input" }, field, list?.element ?? ""), changed, said.element,
+  element.replaceChildren(h("div", { class: "editable-input" }, field, list?.element ?? ""), changed, refused.element,
     h("div", { class: "drawer-actions" },
       h("button", { type: "button", class: "button primary", onclick: submit }, "Save"),
       h("button", { type: "button", class: "button", onclick: cancel }, "Cancel"),

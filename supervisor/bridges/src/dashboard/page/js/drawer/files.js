@@ -18,33 +18,33 @@ export function files(drawer, target) {
   } });
   const add = h("button", { type: "button", class: "button quiet small", onclick: () => picker.click() }, icon("plus"), "Attach");
   const part = section("Attachments", { actions: [add, picker] });
-  const said = refusal();
+  const refused = refusal();
   const list = h("ul", { class: "files" });
   const uploads = h("ul", { class: "files" });
   const none = h("p", { class: "drawer-none" }, "Drop files here, or paste a picture into a comment.");
-  part.body.append(list, uploads, said.element, none);
+  part.body.append(list, uploads, refused.element, none);
   const paint = keyed(list, (file) => file.id, row);
 
   function row(file) {
-    const failed = (problem) => said.show(problem);
+    const failed = (problem) => refused.show(problem);
     return h("li", { class: "file" }, icon("file"),
       h("button", { type: "button", class: "file-name", title: `Download ${file.filename}`, onclick: async (event) => {
         const button = event.currentTarget;
         button.disabled = true;
-        said.clear();
+        refused.clear();
         await import("./download.js").then(({ download }) => download(`/attachments/${file.id}`, file.filename)).catch(failed);
         button.disabled = false;
       } }, h("span", { class: "unseen" }, "Download "), seen(file.filename)),
       h("span", { class: "file-about" }, `${bytes(file.size)} · ${file.run_id ? `run ${file.run_id}` : file.uploaded_by ?? ""} · `, since(file.created_at)),
       h("button", { type: "button", class: "icon-button small", "aria-label": `Remove ${file.filename}`, title: "Remove", onclick: async () => {
         if (!await confirm({ title: "Remove the file?", text: `${file.filename} is removed from the task.`, action: "Remove", danger: true })) return;
-        said.clear();
+        refused.clear();
         drawer.act("attach-rm", { attachment_id: file.id }).then(() => add.focus(), failed);
       } }, icon("close")));
   }
 
   async function upload(chosen) {
-    said.clear();
+    refused.clear();
     for (const file of chosen) await send(file);
     await drawer.reload();
   }

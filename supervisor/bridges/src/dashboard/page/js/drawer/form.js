@@ -24,7 +24,7 @@ import { refusal } from "./refusal.js";
  * @param {() => void} [cancel]
  */
 export function form(task, name, asked, act, cancel) {
-  const said = refusal();
+  const refused = refusal();
   const input = asked.ask
     ? h(asked.line ? "input" : "textarea", {
       "aria-label": asked.ask, placeholder: asked.placeholder ?? asked.ask, rows: asked.line ? null : "2", class: "drawer-input",
@@ -37,7 +37,7 @@ export function form(task, name, asked, act, cancel) {
     asked.about ? h("p", { class: "drawer-about" }, asked.about) : "",
     input ?? "",
     tick ? h("label", { class: "drawer-tick" }, tick, asked.tick?.label ?? "") : "",
-    said.element,
+    refused.element,
     h("div", { class: "drawer-actions" }, button, cancel ? h("button", { type: "button", class: "button", onclick: cancel }, "Cancel") : ""));
   const ready = () => { button.disabled = Boolean(asked.required && !input?.value.trim()); };
   if (input) {
@@ -52,13 +52,13 @@ export function form(task, name, asked, act, cancel) {
     event.preventDefault();
     if (button.disabled) return;
     button.disabled = true;
-    said.clear();
+    refused.clear();
     try {
       await act(input?.value.trim() ?? "", Boolean(tick?.checked));
       keepDraft(task, name, undefined);
       if (input) input.value = "";
     } catch (problem) {
-      said.show(problem);
+      refused.show(problem);
     } finally {
       ready();
     }
@@ -73,5 +73,5 @@ export function form(task, name, asked, act, cancel) {
       cancel();
     }
   });
-  return { element, focus: () => (input ?? button).focus(), said };
+  return { element, focus: () => (input ?? button).focus(), refused };
 }

@@ -38,7 +38,7 @@ export function head(drawer) {
   };
 }
 
-/** @param {string} what @param {string} said */
-async function copied(what, said) {
-  announce(await copy(what) ? said : "The browser did not allow copying");
+/** @param {string} what @param {string} announcement */
+async function copied(what, announcement) {
+  announce(await copy(what) ? announcement : "The browser did not allow copying");
 }

@@ -36,7 +36,7 @@ export function links(drawer) {
 /** @param {import("./drawer.js").Desk} drawer @param {string} label @param {string} adds @param {(other: string) => object} pair */
 function side(drawer, label, adds, pair) {
   const chips = h("ul", { class: "links", "aria-label": label });
-  const said = refusal();
+  const refused = refusal();
   const place = h("div", { class: "links-add" });
   const add = h("button", { type: "button", class: "icon-button small links-plus", "aria-label": adds, title: adds, "aria-expanded": "false", onclick: () => search() }, icon("plus"));
   let limit = STEP;
@@ -44,12 +44,12 @@ function side(drawer, label, adds, pair) {
   let ids = [];
 
   const change = async (verb, other) => {
-    said.clear();
+    refused.clear();
     try {
       await drawer.act(verb, pair(other));
       return true;
     } catch (problem) {
-      said.show(problem);
+      refused.show(problem);
       return false;
     }
   };
@@ -100,7 +100,7 @@ function side(drawer, label, adds, pair) {
         return true;
       },
       close: () => {
-        said.clear();
+        refused.clear();
         close();
       },
     });
@@ -115,7 +115,7 @@ function side(drawer, label, adds, pair) {
     name();
   });
   return {
-    element: h("div", { class: "links-side" }, h("h4", null, label), chips, place, said.element),
+    element: h("div", { class: "links-side" }, h("h4", null, label), chips, place, refused.element),
     update,
     refresh: name,
   };

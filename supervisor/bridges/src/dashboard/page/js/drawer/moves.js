@@ -145,7 +145,7 @@ export function moves(drawer) {
     const asks = { label: move.label, ...move.asks, tick: children ? move.asks?.tick : undefined };
     const made = form(drawer.id, `move ${name}`, asks, (text, ticked) => act(name, text, ticked), close);
     place.replaceChildren(made.element);
-    if (problem) made.said.show(problem);
+    if (problem) made.refused.show(problem);
     made.focus();
     mark();
     place.scrollIntoView({ block: "nearest" });

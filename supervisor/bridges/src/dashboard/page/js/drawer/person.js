@@ -43,17 +43,17 @@ export function person(drawer) {
 function answer(drawer, shown) {
   const { question } = shown.task;
   const choices = question.choices ?? [];
-  const said = refusal();
+  const refused = refusal();
   const send = (text) => drawer.act("answer", { task_id: drawer.id, answer: text });
   const buttons = choices.map((choice, at) => h("button", {
     type: "button", class: "button drawer-choice", onclick: async () => {
       busy(buttons, true);
-      said.clear();
+      refused.clear();
       try {
         // The words of the choice, so that another question that was asked meanwhile refuses them. A number would be read as one.
         await send(/^\s*[+-]?\d+\s*$/.test(choice) ? String(at + 1) : choice);
       } catch (problem) {
-        said.show(problem);
+        refused.show(problem);
       } finally {
         busy(buttons, false);
       }
@@ -64,7 +64,7 @@ function answer(drawer, shown) {
     h("h3", null, "Question"),
     h("p", { class: "drawer-question" }, written(question.text)),
     choices.length ? h("div", { class: "drawer-choices", role: "group", "aria-label": "Answers" }, ...buttons) : "",
-    said.element,
+    refused.element,
     free ? form(drawer.id, "answer", { label: "Answer", ask: choices.length ? "Another answer" : "Your answer", required: true }, send).element : "",
   ];
 }
@@ -72,18 +72,18 @@ function answer(drawer, shown) {
 /** @param {import("./drawer.js").Desk} drawer @param {any} shown @returns {(Node | string)[]} */
 function approval(drawer, shown) {
   const { question, approver, approval_class: of, block_reason: reason } = shown.task;
-  const said = refusal();
+  const refused = refusal();
   const approve = (more) => async (event) => {
     const button = event.currentTarget;
     button.disabled = true;
-    said.clear();
+    refused.clear();
     try {
       await drawer.act("approve", { task_id: drawer.id, ...more });
     } catch (problem) {
       const offer = approver && problem.code && !("override_approver" in more)
         ? [h("button", { type: "button", class: "button", onclick: approve({ override_approver: true }) }, `Approve in place of ${approver}`)]
         : [];
-      said.show(problem, ...offer);
+      refused.show(problem, ...offer);
     } finally {
       button.disabled = false;
     }
@@ -106,7 +106,7 @@ function approval(drawer, shown) {
     h("p", { class: "drawer-question" }, written(question?.text ?? reason ?? "It waits for approval.")),
     facts ? h("p", { class: "drawer-hint" }, facts) : "",
     h("div", { class: "drawer-actions" }, h("button", { type: "button", class: "button primary", onclick: approve({}) }, "Approve"), open),
-    said.element,
+    refused.element,
     place,
   ];
 }

@@ -8,10 +8,10 @@ import { ago, now } from "../time.js";
 
 export function checks() {
   const list = h("ul", { class: "reports panel" });
-  const said = h("span", { class: "page-count" });
+  const countLine = h("span", { class: "page-count" });
   const again = h("button", { type: "button", class: "button small", onclick: () => read() }, "Check again");
   const element = h("section", { class: "work-section health-checks", "aria-labelledby": "checks-title" },
-    h("div", { class: "section-head" }, h("h2", { id: "checks-title" }, "Host checks", said), again), list);
+    h("div", { class: "section-head" }, h("h2", { id: "checks-title" }, "Host checks", countLine), again), list);
   put(list, h("li", { class: "row" }, h("div", { class: "skeleton row-skeleton" })), h("li", { class: "row" }, h("div", { class: "skeleton row-skeleton" })));
 
   async function read() {
@@ -22,7 +22,7 @@ export function checks() {
       const sorted = [...report.checks].sort((a, b) => rank[a.verdict] - rank[b.verdict]);
       const number = (/** @type {string} */ verdict) => sorted.filter((check) => check.verdict === verdict).length;
       const bad = ["error", "warning"].filter((verdict) => number(verdict) > 0).map((verdict) => counted(number(verdict), verdict)).join(", ") || "no warnings";
-      put(said, `– ${bad}, checked ${ago(now())}`);
+      put(countLine, `– ${bad}, checked ${ago(now())}`);
       put(list, sorted.map((check) =>
         h("li", { class: "row" }, severity(check.verdict), h("div", { class: "row-text" }, h("span", { class: "row-title" }, check.check), h("span", { class: "muted" }, check.detail), check.hint ? h("span", { class: "row-hint" }, check.hint) : null))));
     } catch (error) {

@@ -69,11 +69,11 @@ export function disk() {
     update({ root, disk: known }) {
       room.hidden = !known;
       if (!known) return;
-      const said = `${bytes(known.free_bytes)} free of ${bytes(known.total_bytes)}`;
-      text(free, said);
+      const label = `${bytes(known.free_bytes)} free of ${bytes(known.total_bytes)}`;
+      text(free, label);
       room.title = `The file system of ${root}`;
       const used = known.total_bytes > 0 ? 1 - known.free_bytes / known.total_bytes : 0;
-      bar.set(used, said, filling(used));
+      bar.set(used, label, filling(used));
     },
   };
 }

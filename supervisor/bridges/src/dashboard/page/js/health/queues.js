@@ -31,9 +31,9 @@ export function queues() {
       const bars = [["slots", status.daemon?.taken ?? 0, status.daemon?.slots ?? 0], ...(status.daemon?.pools ?? []).map((/** @type {any} */ pool) => [`pool ${pool.name}`, pool.taken, pool.places])];
       put(pools, bars.map(([name, taken, places]) => {
         const bar = meter(String(name));
-        const said = places === null ? `${taken} taken, and the configuration has no such pool` : `${taken} of ${places} taken`;
-        bar.set(places ? taken / places : 0, said, name === "slots" ? "plain" : filling(places ? taken / places : 0));
-        return h("li", null, h("span", null, name), h("span", { class: "muted number" }, said), bar);
+        const useText = places === null ? `${taken} taken, and the configuration has no such pool` : `${taken} of ${places} taken`;
+        bar.set(places ? taken / places : 0, useText, name === "slots" ? "plain" : filling(places ? taken / places : 0));
+        return h("li", null, h("span", null, name), h("span", { class: "muted number" }, useText), bar);
       }));
       const sorted = Object.entries(stats.by_assignee ?? {}).sort(([, a], [, b]) => sum(b) - sum(a));
       put(rows, sorted.slice(0, MOST).map(([name, own]) => h("tr", null, h("th", { scope: "row" }, h("a", { href: link("/board", { assignee: name }) }, name)), WORKED.map((column) => h("td", { class: "table-number number" }, own[column] ? String(own[column]) : "–")))),

@@ -25,7 +25,7 @@ export function logPanel(task, run, on = {}) {
   /** Whether the daemon has said what the log holds. */
   let isKnown = false;
 
-  const said = h("span", { class: "log-state number" });
+  const countLine = h("span", { class: "log-state number" });
   const note = h("div", { class: "log-note", role: "status", hidden: true });
   const follow = h("button", { type: "button", class: "button small", "aria-pressed": "true", onclick: () => setFollowed(!isFollowed) });
   const box = /** @type {HTMLInputElement} */ (h("input", { class: "input log-search", type: "search", placeholder: "Search", "aria-label": "Search in the log", autocomplete: "off", spellcheck: "false" }));
@@ -75,7 +75,7 @@ export function logPanel(task, run, on = {}) {
     "div",
     { class: "log-bar", role: "toolbar", "aria-label": "Log" },
     h("div", { class: "log-find" }, box, small("Match before (Shift+Enter)", icon("left"), () => step(-1)), small("Next match (Enter)", icon("right"), () => step(1)), found, all),
-    said,
+    countLine,
     h("div", { class: "log-ends" }, raw,
       h("button", { type: "button", class: "button quiet small", onclick: toStart, title: "To the start (g g)" }, "Start"),
       h("button", { type: "button", class: "button quiet small", onclick: toEnd, title: "To the end (G)" }, "End"),
@@ -87,7 +87,7 @@ export function logPanel(task, run, on = {}) {
   function describe() {
     const { start, end, size } = store;
     const whole = start === 0 && end >= size;
-    if (isKnown) text(said, whole ? `${counted(store.count, "line")} · ${bytes(size)}` : `${bytes(end - start)} of ${bytes(size)} loaded`);
+    if (isKnown) text(countLine, whole ? `${counted(store.count, "line")} · ${bytes(size)}` : `${bytes(end - start)} of ${bytes(size)} loaded`);
     put(follow, source.isEnded ? "Ended" : isFollowed ? "Pause" : "Follow");
     /** @type {HTMLButtonElement} */ (follow).disabled = source.isEnded;
     follow.setAttribute("aria-pressed", String(isFollowed));
@@ -182,7 +182,7 @@ export function logPanel(task, run, on = {}) {
   });
   describe();
   source.follow().catch((error) => {
-    if (!isStopped) text(said, error.message);
+    if (!isStopped) text(countLine, error.message);
   });
   return {
     element,

@@ -12,11 +12,11 @@ export function needs(done) {
   const element = h("section", { class: "asks panel", "aria-labelledby": "asks-title", hidden: true }, h("h2", { id: "asks-title" }, "Waits for a person"), list);
   let shape = "";
 
-  /** @param {string} task @param {string} said @param {HTMLElement} item */
-  async function answer(task, said, item) {
+  /** @param {string} task @param {string} answerText @param {HTMLElement} item */
+  async function answer(task, answerText, item) {
     item.inert = true;
     try {
-      await verb("answer", { task_id: task, answer: said });
+      await verb("answer", { task_id: task, answer: answerText });
       toast("Answered");
       done();
     } catch (error) {

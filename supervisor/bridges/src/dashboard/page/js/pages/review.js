@@ -64,12 +64,12 @@ export function mount(main) {
   const again = h("button", { type: "button", class: "button small", hidden: true, onclick: () => readDiff(Promise.resolve()) }, "Show the new changes");
   const goesOn = h("span", { class: "chip", dataset: { kind: "warn" }, hidden: true }, "the work goes on");
   const fold = h("button", { type: "button", class: "button quiet small", onclick: () => foldAll() }, "Close all files");
-  const said = h("div", { class: "review-said" });
+  const summaryPart = h("div", { class: "review-said" });
   const list = h("nav", { class: "diff-list", "aria-label": "Files" });
   const files = h("div", { class: "diff-files" });
   const foot = h("div", { class: "review-foot" });
   const page = h("div", { class: "page review-page" },
-    h("div", { class: "page-head" }, title, status, id, sum, goesOn, again, h("span", { class: "push" }), runs, others, fold, modes), said,
+    h("div", { class: "page-head" }, title, status, id, sum, goesOn, again, h("span", { class: "push" }), runs, others, fold, modes), summaryPart,
     h("div", { class: "review-body" }, list, files), foot);
   const reveal = waiting(page);
   put(main, page);
@@ -127,8 +127,8 @@ export function mount(main) {
     const check = answer.runs.findLast((/** @type {any} */ run) => run.purpose === "check");
     const summary = last?.summary ?? last?.error;
     const next = JSON.stringify([task.id, summary, check?.id, check?.outcome]);
-    if (said.dataset.shape !== next) put(said, summary ? h("p", { class: "review-summary", tabindex: "0" }, plainText(summary)) : null, check ? checkOutput(task, check) : null);
-    said.dataset.shape = next;
+    if (summaryPart.dataset.shape !== next) put(summaryPart, summary ? h("p", { class: "review-summary", tabindex: "0" }, plainText(summary)) : null, check ? checkOutput(task, check) : null);
+    summaryPart.dataset.shape = next;
     bar.update();
   }
 

@@ -46,7 +46,7 @@ export function mount(main) {
   const id = h("a", { class: "id", hidden: true });
   const review = h("a", { class: "button small", hidden: true }, "Changes");
   const acts = h("span", { class: "run-acts", hidden: true });
-  const said = h("dl", { class: "facts" });
+  const factList = h("dl", { class: "facts" });
   const trouble = h("p", { class: "run-error", tabindex: "0", hidden: true });
   const others = h("nav", { class: "run-tabs", "aria-label": "Runs of the task" });
   const place = h("div", { class: "run-log" });
@@ -54,7 +54,7 @@ export function mount(main) {
   const send = h("button", { type: "submit", class: "button primary" }, "Send");
   const steering = h("form", { class: "steer", hidden: true }, box, send);
   const sent = sentMessages();
-  const page = h("div", { class: "page run-page" }, h("div", { class: "page-head" }, title, status, id, h("span", { class: "push" }), review, acts), said, trouble, others, place, sent.element, steering);
+  const page = h("div", { class: "page run-page" }, h("div", { class: "page-head" }, title, status, id, h("span", { class: "push" }), review, acts), factList, trouble, others, place, sent.element, steering);
   const reveal = waiting(page);
   put(main, page);
 
@@ -101,11 +101,11 @@ export function mount(main) {
     review.setAttribute("href", link(`/review/${details.task.id}`, run ? { run: run.id } : {}));
     if (!run) {
       restate(status, details.task.status);
-      put(said, h("dd", { class: "muted" }, runs.length === 0 ? "Nobody has worked on this task yet." : `This task has no run ${wanted}.`));
+      put(factList, h("dd", { class: "muted" }, runs.length === 0 ? "Nobody has worked on this task yet." : `This task has no run ${wanted}.`));
       return;
     }
     restate(status, standing(run));
-    put(said, facts(run, details).map(([name, content]) => h("div", null, h("dt", null, name), h("dd", { class: "number" }, content))));
+    put(factList, facts(run, details).map(([name, content]) => h("div", null, h("dt", null, name), h("dd", { class: "number" }, content))));
     const error = run.outcome === "completed" ? run.summary : run.error ?? run.summary;
     trouble.hidden = !error;
     trouble.classList.toggle("is-good", run.outcome === "completed");

@@ -22,7 +22,7 @@ export function message({ task, title, board }) {
     title: `Send a message to the agent of “${title}”`,
     fields: [{ name: "message", label: "Message", kind: "area", isRequired: true, hint: "The agent reads it between two steps of its work. Ctrl+Enter sends it." }],
     action: "Send",
-    act: (said) => steer(task, String(said.message), board),
+    act: (values) => steer(task, String(values.message), board),
   });
 }
 

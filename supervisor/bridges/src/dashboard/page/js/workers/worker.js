@@ -85,9 +85,9 @@ export function row(first) {
       restate(status, phase(next));
       text(title, next.title);
       title.title = next.title;
-      const said = next.note ?? next.last_note ?? (NOT_STARTED.has(next.phase) ? "" : "no note yet");
-      text(note, said);
-      note.title = said;
+      const noteText = next.note ?? next.last_note ?? (NOT_STARTED.has(next.phase) ? "" : "no note yet");
+      text(note, noteText);
+      note.title = noteText;
       note.classList.toggle("is-empty", !next.note && !next.last_note);
       note.classList.toggle("is-held", Boolean(next.note));
       text(profile, next.profile ?? "–");

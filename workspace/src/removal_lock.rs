@@ -1,0 +1,85 @@
+//! Removal locks of directories. A removal lock is held during the removal of its directory, so that other callers wait for the removal and
+//! do not take it for a run.
+//!
+//! Each directory has a removal lock beside its lease. A removal takes the lock of its directory alone and shares the locks
+//! above it, from before it takes the lease until after it has released it. A run takes the same locks only while it
+//! takes its lease. So a run that has taken the locks and finds the lease taken has met another run, not a removal.
+//!
+//! The owner of a lease has the lock of its file before it has written its name into the file. Until then the file names the
+//! former owner. The name is used in messages alone.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::lease_error::LeaseError;
+use crate::lock;
+use crate::prepared::FileIdentity;
+
+/// Longest wait for a removal. Most removals take milliseconds. After a longer one, the start is tried again later.
+const LONGEST: Duration = Duration::from_secs(10);
+/// Pause between two attempts. The kernel has no wait for a file lock with a time limit (flock(2)).
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Returns a function that pauses between two attempts. The function returns false once [`LONGEST`] has passed.
+pub(crate) fn timeout() -> impl FnMut() -> bool {
+    let until = Instant::now() + LONGEST;
+    move || {
+        std::thread::sleep(LOOK);
+        Instant::now() < until
+    }
+}
+
+/// The removal locks of a place and of the directories above it. They are released when this is dropped.
+#[derive(Debug)]
+pub(crate) struct RemovalLocks(Vec<File>);
+
+impl RemovalLocks {
+    /// Shares the locks above a place, from the top down so that two never wait for each other, and takes its own.
+    pub(crate) fn pass(
+        leases_dir: &Path,
+        workspace: &Path,
+        place: FileIdentity,
+        above: &[(&Path, FileIdentity)],
+        mut wait: impl FnMut() -> bool,
+    ) -> Result<Self, LeaseError> {
+        let mut locks = Self(Vec::new());
+        let mut take = |place, try_lock: fn(&File) -> Result<(), TryLockError>| {
+            let path = lock_path(leases_dir, place);
+            loop {
+                match lock::take(&path, try_lock) {
+                    Ok(file) => {
+                        locks.0.push(file);
+                        return Ok(());
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        if !wait() {
+                            return Err(LeaseError::Removing { workspace: workspace.to_owned() });
+                        }
+                    }
+                    Err(source) => return Err(LeaseError::Lock { path, source }),
+                }
+            }
+        };
+        for (_, directory) in above.iter().rev() {
+            take(*directory, File::try_lock_shared)?;
+        }
+        take(place, File::try_lock)?;
+        Ok(locks)
+    }
+}
+
+impl Drop for RemovalLocks {
+    fn drop(&mut self) {
+        // The close of the files is not enough: until it executes its program, a child that another thread has forked has
+        // the descriptors too, and with them the locks.
+        for file in &self.0 {
+            drop(file.unlock());
+        }
+    }
+}
+
+fn lock_path(leases_dir: &Path, place: FileIdentity) -> PathBuf {
+    leases_dir.join(format!("{:x}-{:x}.gate", place.device, place.inode))
+}
