@@ -86,13 +86,14 @@ fn verbs() -> BTreeSet<String> {
 
 /// The names of the verbs that are about the root, and not about a board.
 fn verbs_without_a_board() -> BTreeSet<String> {
-    named_in(sources("verbs/src").filter(|text| text.contains("const ON: OnBoard = OnBoard::None;")))
+    named_in(sources("verbs/src").filter(|text| text.contains("on(None)")))
 }
 
 fn named_in(texts: impl Iterator<Item = String>) -> BTreeSet<String> {
     let named = texts.flat_map(|text| {
-        let words = text.split("const NAME: &'static str = \"").skip(1);
-        words.map(|rest| rest.split('"').next().unwrap().to_owned()).collect::<Vec<_>>()
+        let headers = text.split("verb! {").skip(1).map(str::trim_start);
+        let names = headers.filter_map(|header| header.strip_prefix('"')?.split('"').next());
+        names.map(str::to_owned).collect::<Vec<_>>()
     });
     named.collect()
 }

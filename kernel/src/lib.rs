@@ -149,4 +149,4 @@ pub use transfer::backup::{
 };
 pub use transfer::export::{Exported, Imported, Rows};
 pub use transfer::peer::{Adopted, PeerBoard, PeerFile};
-pub use writer::{Committed, FailPoints, Writer, WriterOptions};
+pub use writer::{Committed, FailPoints, RequestDone, RequestJob, RequestReply, Writer, WriterOptions};

@@ -46,14 +46,21 @@ impl Readers {
 
     /// Runs `f` with a view of the board at one moment, in a read transaction.
     pub fn with<T>(&self, f: impl FnOnce(&View<'_>) -> Result<T, Error>) -> Result<T, Error> {
+        let (mut f, mut result) = (Some(f), None);
+        self.read(&mut |view| result = f.take().map(|f| f(view)))?;
+        result.unwrap_or_else(|| Err(Error::Writer { message: "the board was not read".to_owned() }))
+    }
+
+    /// Calls `f` once. Not generic, so that it is compiled once for all reads.
+    fn read(&self, f: &mut dyn FnMut(&View<'_>)) -> Result<(), Error> {
         let database = self.taken()?;
         let tx = database.read()?;
-        let result = f(&View { tx: &tx, clock: &*self.shared.clock });
+        f(&View { tx: &tx, clock: &*self.shared.clock });
         // A connection that cannot end its transaction is dropped, which ends it.
         if tx.roll_back().is_ok() {
             self.put_back(database);
         }
-        result
+        Ok(())
     }
 
     fn taken(&self) -> Result<Database, Error> {

@@ -2,6 +2,7 @@
 //!
 //! See decision 0016.
 
+use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -122,7 +123,7 @@ pub struct Writer {
 struct Shared {
     /// Unbounded. A queued job waits for a reply, whose number the caller bounds, or is one of the few notes that a run
     /// may leave.
-    queue: Mutex<Option<Sender<Box<dyn Job>>>>,
+    queue: Mutex<Option<Sender<Pending>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     presence: Arc<Presence>,
     steps: Arc<AtomicU64>,
@@ -191,7 +192,12 @@ impl Writer {
         job: impl FnOnce(&mut Board<'_>) -> Result<T, Error> + Send + 'static,
         done: impl FnOnce(Result<T, Error>) + Send + 'static,
     ) {
-        let pending: Box<dyn Job> = Box::new(Pending { job: Some(job), done: Some(done), result: None });
+        let job = |board: &mut Board<'_>| job(board).map(|made| Box::new(made) as Made);
+        self.queue(Pending::new(Box::new(job), Box::new(|result| done(result.and_then(typed)))));
+    }
+
+    /// Queues a job without its types.
+    fn queue(&self, pending: Pending) {
         let queue = self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let refused = match queue {
             Some(queue) => queue.send(pending).err().map(|refused| refused.0),
@@ -226,19 +232,64 @@ impl Writer {
         job: impl FnOnce(&mut Board<'_>) -> Result<T, Error> + Send + 'static,
         done: impl FnOnce(Result<T, Error>) + Send + 'static,
     ) {
-        self.submit(
-            move |board| {
-                if let Some(stored) = board.tx.stored_reply(&request)? {
-                    return serde_json::from_str(&stored).map_err(|error| unreadable("read", &error));
+        let job = |board: &mut Board<'_>| {
+            let reply = job(board)?;
+            let json = serde_json::to_string(&reply).map_err(|error| unreadable("stored", &error))?;
+            Ok(RequestReply { json, made: Some(Box::new(reply)) })
+        };
+        let done = |reply: Result<RequestReply, Error>| {
+            done(reply.and_then(|reply| match reply.made {
+                Some(made) => typed(made),
+                None => {
+                    serde_json::from_slice(reply.json.as_bytes()).map_err(|error| unreadable("read", &error))
                 }
-                let reply = job(board)?;
-                let text = serde_json::to_string(&reply).map_err(|error| unreadable("stored", &error))?;
-                board.tx.store_reply(&request, &text, board.now())?;
-                Ok(reply)
-            },
-            done,
-        );
+            }));
+        };
+        self.submit_reply_once(request, Box::new(job), Box::new(done));
     }
+
+    /// Does the same with a reply whose type the writer does not know.
+    pub fn submit_reply_once(&self, request: Request, job: RequestJob, done: RequestDone) {
+        let job = move |board: &mut Board<'_>| {
+            if let Some(json) = board.tx.stored_reply(&request)? {
+                return Ok(RequestReply { json, made: None });
+            }
+            let reply = job(board)?;
+            board.tx.store_reply(&request, &reply.json, board.now())?;
+            Ok(reply)
+        };
+        self.submit(job, done);
+    }
+}
+
+/// Result of a job without its type.
+type Made = Box<dyn Any + Send>;
+
+/// Job without the type of its result.
+type Job = Box<dyn FnOnce(&mut Board<'_>) -> Result<Made, Error> + Send>;
+
+/// Callback of a job.
+type Done = Box<dyn FnOnce(Result<Made, Error>) + Send>;
+
+/// Job of a request, whose reply is stored.
+pub type RequestJob = Box<dyn FnOnce(&mut Board<'_>) -> Result<RequestReply, Error> + Send>;
+
+/// Callback of such a job.
+pub type RequestDone = Box<dyn FnOnce(Result<RequestReply, Error>) + Send>;
+
+/// Reply to a request that is done once.
+#[derive(Debug)]
+pub struct RequestReply {
+    /// Reply as JSON, as it is stored.
+    pub json: String,
+    /// Reply itself; none if the stored reply to an earlier request is returned.
+    pub made: Option<Box<dyn Any + Send>>,
+}
+
+/// Returns a result as its type.
+fn typed<T: 'static>(made: Made) -> Result<T, Error> {
+    let other = |_| Error::Writer { message: "a job has a result of another type".to_owned() };
+    made.downcast().map(|made| *made).map_err(other)
 }
 
 fn unreadable(step: &str, error: &serde_json::Error) -> Error {
@@ -249,30 +300,19 @@ fn gone() -> Error {
     Error::Writer { message: "its thread is gone".to_owned() }
 }
 
-/// Job without its type parameters.
-trait Job: Send {
+/// Queued job. Its types are hidden, so that the writer is compiled once for all jobs.
+struct Pending {
+    job: Option<Job>,
+    done: Option<Done>,
+    result: Option<Result<Made, Error>>,
+}
+
+impl Pending {
+    fn new(job: Job, done: Done) -> Self {
+        Self { job: Some(job), done: Some(done), result: None }
+    }
+
     /// Runs the job. An error means that its changes are undone.
-    fn run(&mut self, board: &mut Board<'_>) -> Result<(), ()>;
-    /// Returns the error of the store that failed the job, if one did.
-    fn storage_error(&self) -> Option<Error>;
-    /// Replaces the result by an error.
-    fn fail(&mut self, error: Error);
-    /// Calls back with the result, or with the error that lost the whole group.
-    fn finish(self: Box<Self>, lost: Option<&Error>);
-}
-
-struct Pending<T, J, D> {
-    job: Option<J>,
-    done: Option<D>,
-    result: Option<Result<T, Error>>,
-}
-
-impl<T, J, D> Job for Pending<T, J, D>
-where
-    T: Send,
-    J: FnOnce(&mut Board<'_>) -> Result<T, Error> + Send,
-    D: FnOnce(Result<T, Error>) + Send,
-{
     fn run(&mut self, board: &mut Board<'_>) -> Result<(), ()> {
         let Some(job) = self.job.take() else { return Err(()) };
         let result = catch_unwind(AssertUnwindSafe(|| job(board)))
@@ -282,6 +322,7 @@ where
         if is_committed { Ok(()) } else { Err(()) }
     }
 
+    /// Returns the error of the store that failed the job, if one did.
     fn storage_error(&self) -> Option<Error> {
         match &self.result {
             Some(Err(error @ Error::Storage { .. })) => Some(error.clone()),
@@ -289,11 +330,13 @@ where
         }
     }
 
+    /// Replaces the result by an error.
     fn fail(&mut self, error: Error) {
         self.result = Some(Err(error));
     }
 
-    fn finish(mut self: Box<Self>, lost: Option<&Error>) {
+    /// Calls back with the result, or with the error that lost the whole group.
+    fn finish(mut self, lost: Option<&Error>) {
         let result = match (lost, self.result.take()) {
             // A refusal may depend on other jobs of the lost group, so it is lost too.
             (Some(error), _) => Err(error.clone()),
@@ -309,7 +352,7 @@ where
 
 /// Serves the queue until its last sender is gone. The log is truncated after some idle time and at the end, because
 /// reading connections cannot do it.
-fn serve(database: &Database, watched: &Watched, options: &WriterOptions, jobs: &Receiver<Box<dyn Job>>) {
+fn serve(database: &Database, watched: &Watched, options: &WriterOptions, jobs: &Receiver<Pending>) {
     let mut written = false;
     loop {
         // After a commit, wait only for a while, so that the log is truncated when the board is idle.
@@ -366,7 +409,7 @@ fn commit(
     database: &Database,
     watched: &Watched,
     options: &WriterOptions,
-    batch: &mut [Box<dyn Job>],
+    batch: &mut [Pending],
 ) -> Result<Option<Committed>, Error> {
     watched.require()?;
     options.fail_point.pass("begin")?;
@@ -375,10 +418,10 @@ fn commit(
     let mut changed = false;
     for job in batch.iter_mut() {
         changed |= if changed {
-            step(&tx, options, job.as_mut())?
+            step(&tx, options, job)?
         } else {
             // Without earlier writes of the group, a failed job is undone by rolling back the whole transaction.
-            alone(&tx, options, job.as_mut())?
+            alone(&tx, options, job)?
         };
     }
     let last_event = tx.last_event()?;
@@ -393,7 +436,7 @@ fn commit(
 }
 
 /// Runs a job in its savepoint. Returns true if it changed the board. An error loses the whole group.
-fn step(tx: &Tx<'_>, options: &WriterOptions, job: &mut dyn Job) -> Result<bool, Error> {
+fn step(tx: &Tx<'_>, options: &WriterOptions, job: &mut Pending) -> Result<bool, Error> {
     tx.savepoint(Savepoint::Job)?;
     match attempt(tx, options, job)? {
         Attempt::Refused => {
@@ -409,7 +452,7 @@ fn step(tx: &Tx<'_>, options: &WriterOptions, job: &mut dyn Job) -> Result<bool,
 
 /// Runs a job without earlier writes in its group, without a savepoint, which would keep a copy of each changed page. A
 /// failed job is undone by starting the transaction again.
-fn alone(tx: &Tx<'_>, options: &WriterOptions, job: &mut dyn Job) -> Result<bool, Error> {
+fn alone(tx: &Tx<'_>, options: &WriterOptions, job: &mut Pending) -> Result<bool, Error> {
     match attempt(tx, options, job)? {
         Attempt::Refused => {
             tx.begin_anew()?;
@@ -425,7 +468,7 @@ enum Attempt {
     Kept { changed: bool },
 }
 
-fn attempt(tx: &Tx<'_>, options: &WriterOptions, job: &mut dyn Job) -> Result<Attempt, Error> {
+fn attempt(tx: &Tx<'_>, options: &WriterOptions, job: &mut Pending) -> Result<Attempt, Error> {
     if let Err(error) = options.fail_point.pass("job") {
         job.fail(error);
         return Ok(Attempt::Refused);

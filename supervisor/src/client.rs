@@ -3,6 +3,7 @@
 
 mod exchange;
 
+use std::any::Any;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,12 +11,12 @@ use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode, header};
 use kernel::{BoardName, TaskId, brief};
-use schemars::Schema;
 
 use self::exchange::{DaemonResponse, ExchangeError, answers, exchange, is_listened_at, listener};
 use crate::resources::surface;
 use api::{
-    BOARD_HEADER, Effect, KEY_HEADER, OperatorKey, REQUEST_HEADER, Verb, VerbEntry, VerbRequest, in_process,
+    AnyReply, AnyVerb, BOARD_HEADER, Effect, KEY_HEADER, OperatorKey, REQUEST_HEADER, Typed, Verb, VerbEntry,
+    VerbRequest, in_process,
 };
 use base::cli_context;
 use base::environment;
@@ -24,12 +25,12 @@ use base::failure::{Failure, INVALID_BODY, Problem};
 use base::invocation::{Address, Invocation, WorkerSelf};
 use base::owner::{Owner, OwnerLock, Ownership, Role};
 use base::paths::{Root, RootChoice};
-use base::short_ids;
+use base::short_ids::Abbreviated;
 use base::terminal::complain;
 use host::socket_file::in_its_place;
 use service::{Mode, Service};
 use setup::config::Config;
-use verbs::Resolve;
+use verbs::{Resolve, ResolveReply};
 
 /// Time for which a worker tries again without a daemon. A restart takes less.
 const WORKER_RETRIES_FOR: Duration = Duration::from_mins(1);
@@ -113,65 +114,52 @@ impl Client {
         self.here.worker()
     }
 
-    /// Calls a verb, and returns its reply. The ids of tasks in a request of an operator may be abbreviated.
-    pub(crate) async fn call<V: Verb>(&self, verb: &V) -> Result<V::Reply, Failure> {
-        read::<V>(
-            &self.called(verb.http_request()?, VerbEntry::for_verb::<V>(), verb.answered_within()).await?,
-        )
+    /// Calls a verb, and returns its reply. An operator may abbreviate ids of tasks.
+    pub(crate) fn call<V: Verb>(&self, verb: &V) -> Typed<'_, V::Reply> {
+        let (parcel, entry, within) =
+            (verb.http_request(), VerbEntry::for_verb::<V>(), verb.answered_within());
+        Typed::of(Box::pin(
+            async move { Ok(self.called(parcel?, &entry, within).await? as Box<dyn Any + Send>) },
+        ))
     }
 
-    /// Calls any verb. The function is not generic, so that it is compiled once.
+    /// Calls any verb.
+    pub(crate) async fn call_any(&self, verb: &dyn AnyVerb) -> Result<Box<dyn AnyReply>, Failure> {
+        self.called(verb.http_request()?, &verb.entry(), verb.answered_within()).await
+    }
+
+    /// Sends the request of any verb, with whole ids of tasks.
     async fn called(
         &self,
-        mut verb_request: VerbRequest,
-        verb: VerbEntry,
+        mut parcel: VerbRequest,
+        verb: &VerbEntry,
         within: Duration,
-    ) -> Result<Bytes, Failure> {
-        if self.worker().is_none()
-            && verb_request.content_type == JSON
-            && short_ids::may_be_in(&verb_request.body)
-        {
-            verb_request = self.with_whole_ids(verb_request, verb.request).await?;
+    ) -> Result<Box<dyn AnyReply>, Failure> {
+        let is_open = self.worker().is_none() && parcel.content_type == JSON;
+        let abbreviated = if is_open { Abbreviated::of(verb.request, &parcel.body)? } else { None };
+        if let Some(mut abbreviated) = abbreviated {
+            let whole = self.resolved(abbreviated.ids()).await?;
+            parcel.body = abbreviated.with(whole).into();
         }
-        self.send(&verb_request, verb, within).await
+        read(verb, &self.send(&parcel, verb, within).await?)
     }
 
     pub(crate) async fn whole_ids(&self, ids: &[TaskId]) -> Result<Vec<TaskId>, Failure> {
         if self.worker().is_some() {
             return Ok(ids.to_vec());
         }
-        let resolve = Resolve { ids: ids.iter().map(ToString::to_string).collect() };
-        let entry = VerbEntry::for_verb::<Resolve>();
-        let body = self.send(&resolve.http_request()?, entry, resolve.answered_within()).await?;
-        Ok(read::<Resolve>(&body)?.ids)
+        self.resolved(ids.iter().map(ToString::to_string).collect()).await
     }
 
-    /// Replaces each abbreviated id of a task in a request.
-    async fn with_whole_ids(
-        &self,
-        verb_request: VerbRequest,
-        schema: fn() -> Schema,
-    ) -> Result<VerbRequest, Failure> {
-        let failed = |e: serde_json::Error| Failure::failed(format!("the request cannot be written: {e}"));
-        let mut request: serde_json::Value = serde_json::from_slice(&verb_request.body).map_err(failed)?;
-        let places = short_ids::in_request(&schema(), &mut request);
-        if places.is_empty() {
-            return Ok(verb_request);
-        }
-        let ids = places.iter().filter_map(|place| place.as_str()?.parse().ok()).collect::<Vec<TaskId>>();
-        for (place, whole) in places.into_iter().zip(self.whole_ids(&ids).await?) {
-            *place = whole.as_str().into();
-        }
-        let body = serde_json::to_vec(&request).map_err(failed)?;
-        Ok(VerbRequest { body: body.into(), ..verb_request })
+    /// Returns the whole ids for abbreviated ones.
+    async fn resolved(&self, ids: Vec<String>) -> Result<Vec<TaskId>, Failure> {
+        let resolve: &dyn AnyVerb = &Resolve { ids };
+        let entry = resolve.entry();
+        let body = self.send(&resolve.http_request()?, &entry, resolve.answered_within()).await?;
+        Ok(read(&entry, &body)?.typed::<ResolveReply>()?.ids)
     }
 
-    async fn send(
-        &self,
-        verb_request: &VerbRequest,
-        verb: VerbEntry,
-        within: Duration,
-    ) -> Result<Bytes, Failure> {
+    async fn send(&self, parcel: &VerbRequest, verb: &VerbEntry, within: Duration) -> Result<Bytes, Failure> {
         let request_id = uuid::Uuid::new_v4().to_string();
         let answer = self.deliver(verb.effect, verb_request, &request_id, within).await?;
         self.reply(answer, verb_request, verb.name).await
@@ -180,12 +168,13 @@ impl Client {
     /// Calls a reading verb in this process if no daemon runs. A request to the socket would start a daemon if the service
     /// manager listens on it.
     pub(crate) async fn read_here<V: Verb>(&self, verb: &V) -> Result<V::Reply, Failure> {
-        let (verb_request, request_id) = (verb.http_request()?, uuid::Uuid::new_v4().to_string());
-        let body = match self.offline(Effect::Read, &verb_request, &request_id).await? {
-            Some(answer) => self.reply(answer, &verb_request, V::NAME).await?,
-            None => self.send(&verb_request, VerbEntry::for_verb::<V>(), verb.answered_within()).await?,
+        let (parcel, request_id) = (verb.http_request()?, uuid::Uuid::new_v4().to_string());
+        let entry = VerbEntry::for_verb::<V>();
+        let body = match self.offline(Effect::Read, &parcel, &request_id).await? {
+            Some(answer) => self.reply(answer, &parcel, entry.name).await?,
+            None => self.send(&parcel, &entry, verb.answered_within()).await?,
         };
-        read::<V>(&body)
+        read(&entry, &body)?.typed()
     }
 
     async fn reply(
@@ -509,9 +498,9 @@ impl Client {
     }
 }
 
-fn read<V: Verb>(body: &[u8]) -> Result<V::Reply, Failure> {
-    serde_json::from_slice(body).map_err(|e| {
-        Failure::failed(format!("the reply to `{}` cannot be read: {e}", V::NAME))
+fn read(verb: &VerbEntry, body: &[u8]) -> Result<Box<dyn AnyReply>, Failure> {
+    (verb.reply)(body).map_err(|e| {
+        Failure::failed(format!("the reply to `{}` cannot be read: {e}", verb.name))
             .hint("the daemon may have another version: restart it with this binary")
     })
 }

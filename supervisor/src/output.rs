@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use api::command::Command;
+use api::command::{Command, Replies, Reply};
 use base::cli_context;
 use base::environment;
 use base::failure::{Failure, Problem};
 use base::journal::{Journal, SOCKET};
+use base::json::Buffer;
 use base::terminal::{self, Colour, Ink, LogWriter, Screen, complain, print, printable_lines};
 
 /// Format of replies and refusals.
@@ -60,21 +61,31 @@ impl Output {
 
     /// Prints a reply as JSON, or as text with its warnings. Returns its exit code.
     pub(crate) fn reply<V: Command>(self, reply: &V::Reply) -> Result<u8, Failure> {
+        self.reply_any(Replies::of::<V>(), reply)
+    }
+
+    /// Prints a reply of any verb.
+    pub(crate) fn reply_any(self, replies: Replies, reply: &Reply) -> Result<u8, Failure> {
         if self.json {
-            self.value(reply)?;
+            let mut buffer = Buffer::of(usize::MAX);
+            let written = reply.write(&mut buffer).and_then(|()| buffer.into_text());
+            self.line(written.map(terminal::json_of))?;
         } else {
             let mut screen = self.screen();
-            V::show(reply, &mut screen);
+            (replies.show)(reply, &mut screen)?;
             self.text(&screen.into_text())?;
-            self.warn(V::warnings(reply));
+            self.warn((replies.warnings)(reply)?);
         }
-        Ok(V::verdict(reply))
+        (replies.verdict)(reply)
     }
 
     /// Prints a value as one line of JSON.
     pub(crate) fn value<T: serde::Serialize>(self, value: &T) -> Result<(), Failure> {
-        let text = terminal::json(value)
-            .map_err(|e| Failure::failed(format!("the reply cannot be written: {e}")))?;
+        self.line(terminal::json(value))
+    }
+
+    fn line(self, json: serde_json::Result<String>) -> Result<(), Failure> {
+        let text = json.map_err(|e| Failure::failed(format!("the reply cannot be written: {e}")))?;
         self.text(&format!("{text}\n"))
     }
 

@@ -45,7 +45,7 @@ impl Tx<'_> {
         let text =
             self.conn.find("read what went through the proxy", sql, [run], |row| row.get::<_, String>(0))?;
         // A later release may have written a form that this release does not know.
-        Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+        Ok(text.and_then(|text| serde_json::from_slice(text.as_bytes()).ok()))
     }
 
     /// Adds to the use of a payer on a day. Returns the new sum.

@@ -1,10 +1,12 @@
 //! Extracts the parts of a request for its handler: caller, parameters, id in the path, and body. Malformed requests
 //! are refused here, in the same way for every route.
 //!
-//! Only the parsing of a verb, its work and its reply are generic over the verb. All other functions take an `VerbEntry`,
-//! with the constants of the verb as values, so they are compiled once and not for each of some 140 verbs.
+//! Only the parsing of a verb, its work and its reply are generic over the verb. All else takes an [`AnyVerb`],
+//! so it is compiled once and not for each of some 110 verbs.
 
+use std::any::Any;
 use std::convert::Infallible;
+use std::ops::Deref;
 use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -22,6 +24,7 @@ use kernel::{Actor, BoardName, Request as Repeatable, RequestId, TaskId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::any::{AnyReply, AnyVerb, Typed, Unfit, Working, record};
 use super::call::{Call, OnBoard, Verb, VerbEntry, WORKER_TIME};
 use super::confined::{confined, not_for_members, require_board};
 use super::identity::{BOARD_HEADER, CallerIdentity, IdentifiedCaller, REQUEST_HEADER, Via, token_not_valid};
@@ -31,6 +34,7 @@ use super::streams::OpenStream;
 use super::work::blocking;
 use base::exit::Code;
 use base::failure::{Failure, INVALID_BODY};
+use base::json::Buffer;
 use service::BoardHandle;
 
 /// Limit on the body of a request, in bytes. The texts in it have smaller limits, whose errors name the field.
@@ -41,11 +45,25 @@ const SHORT: usize = 16 << 10;
 /// Request without its body. A handler needs this value to run a verb, so the parameters of every route are checked.
 #[derive(Debug)]
 pub struct Ask<Q = Nothing> {
+    envelope: Envelope,
+    query: Q,
+}
+
+/// IdentifiedCaller, admission and headers of a request.
+#[derive(Debug)]
+pub struct Envelope {
     shared: ApiState,
     caller: IdentifiedCaller,
     permit: Option<Arc<RequestPermit>>,
     headers: HeaderMap,
-    query: Q,
+}
+
+impl<Q> Deref for Ask<Q> {
+    type Target = Envelope;
+
+    fn deref(&self) -> &Envelope {
+        &self.envelope
+    }
 }
 
 /// Parameters of a route that takes none.
@@ -57,22 +75,29 @@ impl<Q: DeserializeOwned> FromRequestParts<ApiState> for Ask<Q> {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, shared: &ApiState) -> Result<Self, Failure> {
-        let caller = parts.extensions.get::<IdentifiedCaller>().cloned();
-        let caller = caller.ok_or_else(|| Failure::failed("the caller of this request is not known"))?;
+        let envelope = Envelope::of(parts, shared)?;
         let Query(query) = Query::try_from_uri(&parts.uri).map_err(|rejection| {
             Failure::usage(format!("invalid parameters: {}", rejection.body_text()))
                 .hint("the parameters of each path are listed in `supervisor help docs/api.md`")
         })?;
-        let permit = parts.extensions.get::<Arc<RequestPermit>>().cloned();
-        Ok(Ask { shared: shared.clone(), caller, permit, headers: parts.headers.clone(), query })
+        Ok(Ask { envelope, query })
     }
 }
 
 impl<Q> Ask<Q> {
     /// Separates the request from its parameters.
     pub fn split(self) -> (Ask<()>, Q) {
-        let Ask { shared, caller, permit, headers, query } = self;
-        (Ask { shared, caller, permit, headers, query: () }, query)
+        let Ask { envelope, query } = self;
+        (Ask { envelope, query: () }, query)
+    }
+}
+
+impl Envelope {
+    fn of(parts: &Parts, shared: &ApiState) -> Result<Self, Failure> {
+        let caller = parts.extensions.get::<IdentifiedCaller>().cloned();
+        let caller = caller.ok_or_else(|| Failure::failed("the caller of this request is not known"))?;
+        let permit = parts.extensions.get::<Arc<RequestPermit>>().cloned();
+        Ok(Envelope { shared: shared.clone(), caller, permit, headers: parts.headers.clone() })
     }
 
     /// Returns the declared length of the body.
@@ -100,41 +125,36 @@ impl<Q> Ask<Q> {
     }
 
     /// Runs a verb for the caller. Returns its reply as JSON.
-    pub async fn answer<V: Verb>(&self, verb: V) -> Result<Response, Failure> {
-        written(StatusCode::OK, self.dispatch(verb).await?).await
+    pub fn answer<V: Verb>(&self, verb: V) -> Working<'_, Response> {
+        self.answer_any(Box::new(verb))
     }
 
-    /// Runs a verb for the caller, and returns its reply. A worker's request has a time limit. A request of an ended
-    /// run gets the stored reply, if there is one.
-    pub async fn dispatch<V: Verb>(&self, verb: V) -> Result<V::Reply, Failure> {
+    /// Runs a verb for the caller. A worker's request has a time limit.
+    pub fn dispatch<V: Verb>(&self, verb: V) -> Typed<'_, V::Reply> {
+        let work = self.dispatch_any(Box::new(verb));
+        Typed::of(Box::pin(async move { Ok(work.await? as Box<dyn Any + Send>) }))
+    }
+
+    fn answer_any(&self, verb: Box<dyn AnyVerb>) -> Working<'_, Response> {
+        Box::pin(async move { written_any(StatusCode::OK, self.dispatch_any(verb).await?).await })
+    }
+
+    /// Runs any verb for the caller, with permits and time limits.
+    pub async fn dispatch_any(&self, verb: Box<dyn AnyVerb>) -> Result<Box<dyn AnyReply>, Failure> {
+        let entry = verb.entry();
         if let IdentifiedCaller { identity: CallerIdentity::Ended { run, .. }, board: Some(board), via: _ } =
             &self.caller
         {
             let request = kernel::Caller::run(*run);
-            let stored = self.stored(Arc::clone(board), request, V::NAME, &verb.substance()?).await?;
-            return serde_json::from_str(&stored).map_err(|e| {
-                Failure::failed(format!("the stored reply to `{}` cannot be read: {e}", V::NAME))
+            let stored = self.stored(Arc::clone(board), request, entry.name, &verb.substance()?).await?;
+            return (entry.reply)(stored.as_bytes()).map_err(|e| {
+                Failure::failed(format!("the stored reply to `{}` cannot be read: {e}", entry.name))
             });
         }
+        let Some(permit) = &self.permit else { return self.admitted(&entry).await?.make_any(verb).await };
         let longest = verb.longest();
-        let mut reply = None;
-        let into = &mut reply;
-        let work: VerbWork<'_> = Box::new(move |call| {
-            Box::pin(async move {
-                *into = Some(call.make(verb).await?);
-                Ok(())
-            })
-        });
-        self.work(&VerbEntry::for_verb::<V>(), longest, work).await?;
-        reply.ok_or_else(|| Failure::failed(format!("`{}` gave no reply", V::NAME)))
-    }
-
-    /// Does the work of a verb. A worker's request waits for a permit first, and has a time limit. The function is not
-    /// generic, so that it is compiled once for all verbs.
-    async fn work(&self, verb: &VerbEntry, longest: Duration, work: VerbWork<'_>) -> Result<(), Failure> {
-        let Some(permit) = &self.permit else { return work(self.admitted(verb).await?).await };
         let late = |limit: Duration| {
-            Failure::new(Code::TryAgain, format!("`{}` was not done within {limit:?}", verb.name))
+            Failure::new(Code::TryAgain, format!("`{}` was not done within {limit:?}", entry.name))
                 .hint("it may still be done: send it again with the same request id")
         };
         // A slow verb takes the run's only slow permit and does not block other requests of the run.
@@ -144,7 +164,7 @@ impl<Q> Ask<Q> {
             .await
             .map_err(|_| late(WORKER_TIME))?;
         let turn = VerbPermits::new(Arc::clone(permit), [long, turn]);
-        let made = async { work(self.admitted(verb).await?.counted(turn)).await };
+        let made = async { self.admitted(&entry).await?.counted(turn).make_any(verb).await };
         let left = longest.saturating_sub(begun.elapsed());
         tokio::time::timeout(left, made).await.unwrap_or_else(|_| Err(late(longest)))
     }
@@ -261,26 +281,15 @@ impl<Q> Ask<Q> {
     }
 }
 
-/// Adds the route of a verb.
-pub fn mount_verb<V: Verb>(router: Routes) -> Routes {
-    let answer: VerbHandler = |ask, whole| {
-        Box::pin(async move {
-            let verb: V = whole.record()?;
-            ask.answer(verb).await
-        })
+/// Adds the path of a verb. The handler has one type for all verbs, so that the server's part is compiled once.
+pub fn mount_verb(router: Routes, verb: &VerbEntry) -> Routes {
+    let parse = verb.parse;
+    let answer = move |ask: Ask, whole: WholeRequest| async move {
+        let verb = whole.verb(parse)?;
+        ask.answer_any(verb).await
     };
-    router.route(
-        &format!("/api/v1/verbs/{}", V::NAME),
-        post(move |ask: Ask, whole: WholeRequest| answer(ask, whole)),
-    )
+    router.route(&format!("/api/v1/verbs/{}", verb.name), post(answer))
 }
-
-/// Handler of one verb. The type is the same for all verbs, so that the server's part is compiled once.
-type VerbHandler = fn(Ask, WholeRequest) -> Pin<Box<dyn Future<Output = Result<Response, Failure>> + Send>>;
-
-/// Work of one verb, which stores its reply itself.
-type VerbWork<'a> =
-    Box<dyn FnOnce(Call) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>> + Send + 'a>;
 
 /// Handler of a path whose messages have their own format.
 pub(crate) type MessageHandler = fn(Ask, WholeRequest) -> Pin<Box<dyn Future<Output = WholeResponse> + Send>>;
@@ -311,40 +320,26 @@ pub fn mount_exchange(mut surface: Surface, messages: Messages, exchange: Messag
 
 /// Serialises a reply as JSON. A long reply is serialised on a blocking thread, because megabytes would hold up the
 /// connections of this thread. A short reply takes less time than the switch to another thread.
-pub async fn written<T: Serialize + Send + 'static>(
-    status: StatusCode,
-    reply: T,
-) -> Result<Response, Failure> {
+pub fn written<T: Serialize + Send + 'static>(status: StatusCode, reply: T) -> Working<'static, Response> {
+    Box::pin(written_any(status, Box::new(reply)))
+}
+
+async fn written_any(status: StatusCode, reply: Box<dyn AnyReply>) -> Result<Response, Failure> {
     let failed =
         |error: &dyn std::fmt::Display| Failure::failed(format!("the reply was not written: {error}"));
-    let mut short = Short::default();
-    let bytes = match serde_json::to_writer(&mut short, &reply) {
-        Ok(()) => short.0,
+    let mut short = Buffer::of(SHORT);
+    let bytes = match reply.write(&mut short) {
+        Ok(()) => short.into_bytes(),
         Err(error) if error.is_io() => {
-            let bytes = blocking("the reply was not written", move || serde_json::to_vec(&reply)).await?;
-            bytes.map_err(|error| failed(&error))?
+            let whole = move || {
+                let mut whole = Buffer::of(usize::MAX);
+                reply.write(&mut whole).map(|()| whole.into_bytes())
+            };
+            blocking("the reply was not written", whole).await?.map_err(|error| failed(&error))?
         }
         Err(error) => return Err(failed(&error)),
     };
     Ok((status, [(header::CONTENT_TYPE, "application/json")], bytes).into_response())
-}
-
-/// Writer that accepts up to [`SHORT`] bytes, and then fails.
-#[derive(Debug, Default)]
-struct Short(Vec<u8>);
-
-impl std::io::Write for Short {
-    fn write(&mut self, piece: &[u8]) -> std::io::Result<usize> {
-        if self.0.len() + piece.len() > SHORT {
-            return Err(std::io::ErrorKind::FileTooLarge.into());
-        }
-        self.0.extend_from_slice(piece);
-        Ok(piece.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }
 
 #[derive(Debug)]
@@ -416,7 +411,12 @@ impl<T: DeserializeOwned> FromRequest<ApiState> for JsonBody<T> {
 impl WholeRequest {
     /// Parses the body as a record. An empty body has no fields.
     fn record<T: DeserializeOwned>(self) -> Result<T, Failure> {
-        record(self.json()?)
+        record(self.json()?).map_err(|unfit| refusal(&unfit))
+    }
+
+    /// Parses the body as a request of a verb.
+    fn verb(self, parse: fn(&[u8]) -> Result<Box<dyn AnyVerb>, Unfit>) -> Result<Box<dyn AnyVerb>, Failure> {
+        parse(self.json()?).map_err(|unfit| refusal(&unfit))
     }
 
     /// Returns the body if it is declared as JSON and is an object.
@@ -436,13 +436,8 @@ impl WholeRequest {
     }
 }
 
-/// Parses a JSON object as a record; an error names the field.
-fn record<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
-    let unfit = |error: &dyn std::fmt::Display| Failure::usage(format!("{INVALID_BODY}{error}"));
-    let mut json = serde_json::Deserializer::from_slice(bytes);
-    let record = serde_path_to_error::deserialize(&mut json).map_err(|e| unfit(&e))?;
-    json.end().map_err(|e| unfit(&e))?;
-    Ok(record)
+fn refusal(unfit: &Unfit) -> Failure {
+    Failure::usage(format!("{INVALID_BODY}{unfit}"))
 }
 
 /// Reads a body, up to the limit.

@@ -1,17 +1,19 @@
 //! A call of a verb: its caller, its board, and the functions that read and write the board.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Bytes;
 use kernel::{
     Actor, ActorKind, Address, Board, BoardName, Caller, EventFilter, EventId, Holder, Missing, Request,
-    RequestId, Sweep, SweepScope, Swept, TaskId, TemplateTask, Tenant, View, WorkerRole,
+    RequestId, RequestReply, Sweep, SweepScope, Swept, TaskId, TemplateTask, Tenant, View, WorkerRole,
 };
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::any::{self, AnyReply, AnyVerb, Typed, Unfit, Working, to_json};
 use super::confined::confined;
 use super::identity::{CallingPlugin, PluginScope};
 use super::listeners::VerbPermits;
@@ -19,6 +21,7 @@ use super::policy_choice::{PolicyChoice, PolicyGiver, require_name};
 use super::work::{blocking, to_its_end};
 use base::exit::Code;
 use base::failure::Failure;
+use base::json;
 use base::short_ids;
 use service::{BoardHandle, Service, stopped};
 
@@ -137,7 +140,7 @@ pub trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'stati
 
     /// Returns the significant contents of the request, which a repeat must match.
     fn substance(&self) -> Result<Vec<u8>, Failure> {
-        serde_json::to_vec(self).map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))
+        to_json(self)
     }
 
     /// Returns the HTTP request: the verb as JSON, unless it consists mostly of bytes.
@@ -171,6 +174,38 @@ pub trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'stati
     fn run(self, call: Call) -> impl Future<Output = Result<Self::Reply, Failure>> + Send;
 }
 
+/// Declares a verb inside of its `impl Verb`: its name, callers, effect and reply, and where they are not as by default
+/// its board (`on`), members of tenants (`members`), sessions of the dashboard (`no_sessions`), its fate when its caller
+/// disconnects (`hang_up`), its check of each task (`rows`) and its MCP tool (`tool`).
+#[macro_export]
+macro_rules! verb {
+    ($name:literal: $audience:ident, $effect:ident $(, $option:ident $(($($value:tt)*))?)* => $reply:ty) => {
+        const NAME: &'static str = $name;
+        const AUDIENCE: $crate::Audience = $crate::Audience::$audience;
+        const EFFECT: $crate::Effect = $crate::Effect::$effect;
+        $($crate::verb!(@$option $($($value)*)?);)*
+        type Reply = $reply;
+    };
+    (@on $board:ident) => {
+        const ON: $crate::OnBoard = $crate::OnBoard::$board;
+    };
+    (@members) => {
+        const MEMBERS: bool = true;
+    };
+    (@no_sessions) => {
+        const SESSIONS: bool = false;
+    };
+    (@rows) => {
+        const ROWS: bool = true;
+    };
+    (@hang_up $fate:ident) => {
+        const HANG_UP: $crate::HangUp = $crate::HangUp::$fate;
+    };
+    (@tool $scope:ident, $about:expr) => {
+        const TOOL: Option<$crate::Tool> = Some($crate::Tool { scope: $crate::Scope::$scope, about: $about });
+    };
+}
+
 /// A verb in a table of verbs.
 #[derive(Clone, Copy, Debug)]
 pub struct VerbEntry {
@@ -181,14 +216,22 @@ pub struct VerbEntry {
     /// Resources that it needs.
     pub effect: Effect,
     /// Board that it needs.
-    pub(super) on: OnBoard,
+    pub on: OnBoard,
     /// Returns the JSON Schema of its request.
     pub request: fn() -> Schema,
+    /// Parses a request.
+    pub parse: fn(&[u8]) -> Result<Box<dyn AnyVerb>, Unfit>,
+    /// Parses a reply to it.
+    pub reply: fn(&[u8]) -> serde_json::Result<Box<dyn AnyReply>>,
     pub tool: Option<Tool>,
     /// Permits calls by members of a tenant.
     pub members: bool,
     /// Permits calls from a session of the dashboard.
     pub(super) sessions: bool,
+    /// Fate when its caller disconnects.
+    hang_up: HangUp,
+    /// True if the verb itself checks each task that a member names.
+    rows: bool,
 }
 
 impl VerbEntry {
@@ -200,9 +243,13 @@ impl VerbEntry {
             effect: V::EFFECT,
             on: V::ON,
             request,
+            parse: any::request::<V>,
+            reply: any::reply::<V::Reply>,
             tool: V::TOOL,
             members: V::MEMBERS,
             sessions: V::SESSIONS,
+            hang_up: V::HANG_UP,
+            rows: V::ROWS,
         }
     }
 
@@ -224,10 +271,12 @@ pub struct VerbRequest {
 impl VerbRequest {
     /// Makes the request with the verb as JSON.
     pub fn from_verb<V: Verb>(verb: &V) -> Result<Self, Failure> {
-        let body = serde_json::to_vec(verb)
-            .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))?;
-        let path = format!("/api/v1/verbs/{}", V::NAME);
-        Ok(VerbRequest { path, content_type: "application/json", body: body.into() })
+        Ok(Self::json(V::NAME, to_json(verb)?))
+    }
+
+    fn json(verb: &str, body: Vec<u8>) -> Self {
+        let path = format!("/api/v1/verbs/{verb}");
+        VerbRequest { path, content_type: "application/json", body: body.into() }
     }
 }
 
@@ -333,39 +382,46 @@ impl Call {
     }
 
     /// Runs a verb. [`HangUp`] decides its fate when the caller disconnects.
-    pub async fn make<V: Verb>(mut self, mut verb: V) -> Result<V::Reply, Failure> {
+    pub fn make<V: Verb>(self, verb: V) -> Typed<'static, V::Reply> {
+        let work = self.make_any(Box::new(verb));
+        Typed::of(Box::pin(async move { Ok(work.await? as Box<dyn Any + Send>) }))
+    }
+
+    /// Runs any verb.
+    pub async fn make_any(mut self, mut verb: Box<dyn AnyVerb>) -> Result<Box<dyn AnyReply>, Failure> {
+        let entry = verb.entry();
         if let Some(policy) = verb.policy() {
             require_name(&self.service, self.asking(), policy)?;
         }
         if let Some(tenant) = self.confined().cloned() {
             verb.confine(&tenant)?;
-            if !V::ROWS {
-                self.named = short_ids::of_request(&verb)?.into();
+            if !entry.rows {
+                self.named = short_ids::of_request(&(entry.request)(), &verb.to_json()?)?.into();
             }
             // Checked even if the verb asks the daemon before it reads the board.
             if self.board.is_some() && !self.named.is_empty() {
                 self.read(|_| Ok(())).await?;
             }
         }
-        let mut call = self.repeatable(&verb)?;
+        let mut call = self.repeatable(&*verb)?;
         let (service, turn) = (Arc::clone(&call.service), call.permits.take());
-        let work = verb.run(call);
-        // Boxed, because the futures of the verbs are large and each caller's future would contain one.
-        let work = Box::pin(async move {
+        let work = verb.work(call);
+        let work = async move {
             let _turn = turn;
             work.await
-        });
-        match V::HANG_UP {
-            HangUp::GoesOn => to_its_end(&service, V::NAME, work).await,
+        };
+        match entry.hang_up {
+            HangUp::GoesOn => to_its_end(&service, entry.name, work).await,
             HangUp::Ends => work.await,
         }
     }
 
     /// Prepares the call for repeats: its reply is stored under the caller's request id.
-    pub fn repeatable<V: Verb>(mut self, verb: &V) -> Result<Self, Failure> {
+    pub fn repeatable(mut self, verb: &dyn AnyVerb) -> Result<Self, Failure> {
         if let Some(id) = self.id.take() {
+            let substance = verb.substance()?;
             self.request =
-                Some(Request::new(Caller::for_actor(&self.actor), V::NAME, id, &verb.substance()?));
+                Some(Request::new(Caller::for_actor(&self.actor), verb.entry().name, id, &substance));
         }
         Ok(self)
     }
@@ -376,17 +432,27 @@ impl Call {
     }
 
     /// Reads the board on a blocking thread.
-    pub async fn read<T: Send + 'static>(
+    pub fn read<T: Send + 'static>(
         &self,
         f: impl FnOnce(&View<'_>) -> Result<T, kernel::Error> + Send + 'static,
-    ) -> Result<T, Failure> {
-        let board = Arc::clone(self.board()?);
+    ) -> Typed<'static, T> {
+        let read = |view: &View<'_>| f(view).map(|found| Box::new(found) as Box<dyn Any + Send>);
+        Typed::of(self.read_any(Box::new(read)))
+    }
+
+    fn read_any(&self, f: Read) -> Working<'static, Box<dyn Any + Send>> {
+        let board = self.board().cloned();
         let (named, actor) = (Arc::clone(&self.named), self.actor.clone());
-        let read = move |view: &View<'_>| {
-            require_seen(view, &named, &actor)?;
-            f(view)
-        };
-        blocking("the read did not finish", move || board.readers().with(read)).await?.map_err(Failure::from)
+        Box::pin(async move {
+            let board = board?;
+            let read = move |view: &View<'_>| {
+                require_seen(view, &named, &actor)?;
+                f(view)
+            };
+            blocking("the read did not finish", move || board.readers().with(read))
+                .await?
+                .map_err(Failure::from)
+        })
     }
 
     /// Finds contents of attachments that no task refers to.
@@ -434,50 +500,102 @@ impl Call {
         &self,
         step: Option<&'static str>,
     ) -> Result<Option<T>, Failure> {
-        let Some(request) = self.request.as_ref().map(|request| key(request, step)) else { return Ok(None) };
-        let stored = self.read(move |view| view.stored_reply(&request)).await?;
+        let stored = self.stored(step).await?;
         let read = |text: String| {
-            serde_json::from_str(&text)
+            serde_json::from_slice(text.as_bytes())
                 .map_err(|e| Failure::failed(format!("the stored reply cannot be read: {e}")))
         };
         stored.map(read).transpose()
     }
 
+    async fn stored(&self, step: Option<&'static str>) -> Result<Option<String>, Failure> {
+        let Some(request) = self.request.as_ref().map(|request| key(request, step)) else { return Ok(None) };
+        self.read(move |view| view.stored_reply(&request)).await
+    }
+
     /// Runs a job in the writer's next transaction. Returns once the transaction is durable. The reply is stored with
     /// the request id in the same transaction.
-    pub async fn write<T: Serialize + DeserializeOwned + Send + 'static>(
+    pub fn write<T: Serialize + DeserializeOwned + Send + 'static>(
         &self,
         job: impl FnOnce(&mut Board<'_>, &Actor) -> Result<T, kernel::Error> + Send + 'static,
-    ) -> Result<T, Failure> {
-        self.write_under(None, job).await
+    ) -> Typed<'static, T> {
+        self.write_under(None, job)
     }
 
     /// Does the same for the request or for a step of it, whose reply is stored separately.
-    pub(super) async fn write_under<T: Serialize + DeserializeOwned + Send + 'static>(
+    pub(super) fn write_under<T: Serialize + DeserializeOwned + Send + 'static>(
         &self,
         step: Option<&'static str>,
         job: impl FnOnce(&mut Board<'_>, &Actor) -> Result<T, kernel::Error> + Send + 'static,
-    ) -> Result<T, Failure> {
+    ) -> Typed<'static, T> {
         let request = self.request.as_ref().map(|request| key(request, step));
-        let Some(request) = request else { return self.write_further(job).await };
-        let writer = self.board()?.writer()?;
-        let actor = self.actor.clone();
-        let (done, reply) = tokio::sync::oneshot::channel();
-        let bounds = self.bounds();
-        let job = move |board: &mut Board<'_>| bounds.hold(board, &actor, job);
-        writer.submit_once(request, job, move |result| drop(done.send(result)));
-        reply.await.map_err(stopped)?.map_err(Failure::from)
+        let Some(request) = request else { return self.write_further(job) };
+        let job = |board: &mut Board<'_>, actor: &Actor| {
+            job(board, actor).map(|reply| Box::new(reply) as Box<dyn AnyReply>)
+        };
+        Typed::of(self.write_once(request, Box::new(job), any::reply::<T>))
+    }
+
+    fn write_once(
+        &self,
+        request: Request,
+        job: Write<Box<dyn AnyReply>>,
+        read: fn(&[u8]) -> serde_json::Result<Box<dyn AnyReply>>,
+    ) -> Working<'static, Box<dyn Any + Send>> {
+        let board = self.board().cloned();
+        let (actor, bounds) = (self.actor.clone(), self.bounds());
+        Box::pin(async move {
+            let (done, reply) = tokio::sync::oneshot::channel();
+            let job = move |board: &mut Board<'_>| {
+                let reply = bounds.hold(board, &actor, job)?;
+                let mut buffer = json::Buffer::of(usize::MAX);
+                let json = reply.write(&mut buffer).and_then(|()| buffer.into_text());
+                let json = json.map_err(|error| not("stored", &error))?;
+                let reply: Box<dyn Any + Send> = reply;
+                Ok(RequestReply { json, made: Some(reply) })
+            };
+            board?.writer()?.submit_reply_once(
+                request,
+                Box::new(job),
+                Box::new(move |result| drop(done.send(result))),
+            );
+            let RequestReply { json, made } = reply.await.map_err(stopped)??;
+            if let Some(made) = made {
+                return Ok(made);
+            }
+            let stored: Box<dyn Any + Send> = read(json.as_bytes()).map_err(|error| not("read", &error))?;
+            Ok(stored)
+        })
     }
 
     /// Runs a job after the write whose reply is stored; a repeat of the request runs it again.
-    pub async fn write_further<T: Send + 'static>(
+    pub fn write_further<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut Board<'_>, &Actor) -> Result<T, kernel::Error> + Send + 'static,
-    ) -> Result<T, Failure> {
+    ) -> Typed<'static, T> {
+        let job = |board: &mut Board<'_>, actor: &Actor| {
+            job(board, actor).map(|made| Box::new(made) as Box<dyn Any + Send>)
+        };
+        Typed::of(self.write_any(Box::new(job)))
+    }
+
+    fn write_any(&self, job: Write<Box<dyn Any + Send>>) -> Working<'static, Box<dyn Any + Send>> {
+        let board = self.board().cloned();
         let (bounds, actor) = (self.bounds(), self.actor.clone());
         let job = move |board: &mut Board<'_>| bounds.hold(board, &actor, job);
-        self.board()?.write(job).await
+        Box::pin(async move { board?.write(job).await })
     }
+}
+
+/// Read without its type.
+type Read = Box<dyn FnOnce(&View<'_>) -> Result<Box<dyn Any + Send>, kernel::Error> + Send>;
+
+/// Job of a write without its type.
+type Write<T> = Box<dyn FnOnce(&mut Board<'_>, &Actor) -> Result<T, kernel::Error> + Send>;
+
+/// Makes the error of a reply that cannot be stored or read.
+fn not(done: &str, error: &dyn std::fmt::Display) -> kernel::Error {
+    kernel::Error::Writer { message: format!("the reply cannot be {done}: {error}") }
 }
 
 /// Bounds of a caller's write.
@@ -490,12 +608,7 @@ struct CallBounds {
 
 impl CallBounds {
     /// Runs a job of a transaction. Its error undoes the job.
-    fn hold<T>(
-        self,
-        board: &mut Board<'_>,
-        actor: &Actor,
-        job: impl FnOnce(&mut Board<'_>, &Actor) -> Result<T, kernel::Error>,
-    ) -> Result<T, kernel::Error> {
+    fn hold<T>(self, board: &mut Board<'_>, actor: &Actor, job: Write<T>) -> Result<T, kernel::Error> {
         require_seen(board, &self.named, actor)?;
         let Some(choice) = self.choice else { return job(board, actor) };
         let before = board.last_event()?;

@@ -5,6 +5,7 @@
 //! API does not depend on the client.
 
 use crate::Verb;
+use crate::any::{AnyReply, AnyVerb, Unfit, record};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::Screen;
@@ -42,5 +43,59 @@ pub trait Command: Verb {
     /// Returns the exit code for a reply that reports a partial failure; 0 otherwise.
     fn verdict(_reply: &Self::Reply) -> u8 {
         0
+    }
+}
+
+/// A command without its type.
+pub trait AnyCommand: AnyVerb {
+    /// [`Command::localize`].
+    fn localize(&mut self, here: &Invocation) -> Result<(), Failure>;
+    /// [`Command::as_tool`].
+    fn as_tool(&mut self, side: ToolProcess) -> Result<(), Failure>;
+    /// Returns the functions for its replies.
+    fn replies(&self) -> Replies;
+}
+
+impl<V: Command> AnyCommand for V {
+    fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
+        Command::localize(self, here)
+    }
+
+    fn as_tool(&mut self, side: ToolProcess) -> Result<(), Failure> {
+        Command::as_tool(self, side)
+    }
+
+    fn replies(&self) -> Replies {
+        Replies::of::<V>()
+    }
+}
+
+/// Parses a request of a command.
+pub fn request<V: Command>(json: &[u8]) -> Result<Box<dyn AnyCommand>, Unfit> {
+    record::<V>(json).map(|verb| Box::new(verb) as Box<dyn AnyCommand>)
+}
+
+/// A reply that owns all that it holds.
+pub type Reply = dyn AnyReply;
+
+/// Functions for the replies of a command. A reply of another verb fails.
+#[derive(Clone, Copy, Debug)]
+pub struct Replies {
+    /// [`Command::show`].
+    pub show: fn(&Reply, &mut Screen) -> Result<(), Failure>,
+    /// [`Command::warnings`].
+    pub warnings: fn(&Reply) -> Result<&[String], Failure>,
+    /// [`Command::verdict`].
+    pub verdict: fn(&Reply) -> Result<u8, Failure>,
+}
+
+impl Replies {
+    /// Returns the functions of a command.
+    pub fn of<V: Command>() -> Self {
+        Replies {
+            show: |reply, screen| reply.as_typed().map(|reply| V::show(reply, screen)),
+            warnings: |reply| reply.as_typed().map(V::warnings),
+            verdict: |reply| reply.as_typed().map(V::verdict),
+        }
     }
 }

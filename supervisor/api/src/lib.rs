@@ -2,6 +2,7 @@
 //!
 //! The same router serves the daemon's sockets and, without a daemon, the command line in its own process.
 
+mod any;
 mod ask;
 mod call;
 pub mod command;
@@ -18,6 +19,7 @@ mod socket;
 mod streams;
 mod work;
 
+pub use any::{AnyReply, AnyVerb, Typed, Unfit, Working};
 pub use ask::{
     Ask, Id, JsonBody, WholeRequest, WholeResponse, mount_exchange, mount_verb, whole_response, written,
 };

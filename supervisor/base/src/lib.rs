@@ -9,6 +9,7 @@ pub mod failpoint;
 pub mod failure;
 pub mod invocation;
 pub mod journal;
+pub mod json;
 pub mod owner;
 pub mod paths;
 pub mod response;

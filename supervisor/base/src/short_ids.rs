@@ -4,8 +4,7 @@
 //! same later, and a worker should not learn the ids of other tenants.
 
 use kernel::TaskId;
-use schemars::{JsonSchema, Schema, schema_for};
-use serde::Serialize;
+use schemars::{Schema, schema_for};
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -25,6 +24,46 @@ pub fn may_be_in(body: &[u8]) -> bool {
     body.split(|byte| *byte == b'"').any(|text| std::str::from_utf8(text).is_ok_and(is_short))
 }
 
+/// A request in JSON with abbreviated ids.
+#[derive(Debug)]
+pub struct Abbreviated {
+    schema: Schema,
+    request: Value,
+}
+
+impl Abbreviated {
+    /// Returns the request if it contains an abbreviated id.
+    pub fn of(schema: fn() -> Schema, json: &[u8]) -> Result<Option<Self>, Failure> {
+        if !may_be_in(json) {
+            return Ok(None);
+        }
+        let request = serde_json::from_slice(json).map_err(|e| unreadable(&e))?;
+        let mut abbreviated = Abbreviated { schema: schema(), request };
+        Ok((!abbreviated.places().is_empty()).then_some(abbreviated))
+    }
+
+    /// Returns the abbreviated ids.
+    pub fn ids(&mut self) -> Vec<String> {
+        self.places().iter().filter_map(|place| place.as_str().map(str::to_owned)).collect()
+    }
+
+    /// Returns the request in JSON with these ids in their place.
+    pub fn with(mut self, whole: Vec<TaskId>) -> Vec<u8> {
+        for (place, whole) in self.places().into_iter().zip(whole) {
+            *place = whole.as_str().into();
+        }
+        self.request.to_string().into_bytes()
+    }
+
+    fn places(&mut self) -> Vec<&mut Value> {
+        in_request(&self.schema, &mut self.request)
+    }
+}
+
+fn unreadable(error: &serde_json::Error) -> Failure {
+    Failure::failed(format!("the request cannot be read: {error}"))
+}
+
 /// Returns the abbreviated ids of a request, in the fields that its schema declares as task ids.
 pub fn in_request<'a>(schema: &Schema, request: &'a mut Value) -> Vec<&'a mut Value> {
     let fields = schema.get("properties").and_then(Value::as_object);
@@ -38,10 +77,8 @@ pub fn in_request<'a>(schema: &Schema, request: &'a mut Value) -> Vec<&'a mut Va
 }
 
 /// Returns the task ids of a request, from the fields that its schema declares as task ids.
-pub fn of_request<T: Serialize + JsonSchema>(request: &T) -> Result<Vec<TaskId>, Failure> {
-    let failed = |e: serde_json::Error| Failure::failed(format!("the request cannot be read: {e}"));
-    let request = serde_json::to_value(request).map_err(failed)?;
-    let schema = schema_for!(T);
+pub fn of_request(schema: &Schema, request: &[u8]) -> Result<Vec<TaskId>, Failure> {
+    let request: Value = serde_json::from_slice(request).map_err(|e| unreadable(&e))?;
     let fields = schema.get("properties").and_then(Value::as_object);
     let is_id = |name: &str| fields.and_then(|fields| fields.get(name)).is_some_and(names_a_task);
     let named = request.as_object().into_iter().flatten().filter(|(name, _)| is_id(name));

@@ -3,7 +3,9 @@
 
 /// Passes the table to a macro. A verb is an API request and a command; the function after its arrow, if any,
 /// replaces the default of sending the request and printing the reply. An entry under `commands` is a command only;
-/// an entry under `api` is an API request only. Names are types of the crate `verbs`; function paths are resolved
+/// an entry under `api` is an API request only. An entry
+/// under `nouns` is a noun of the command line with its words, each a verb or a command; after `->` stands a function that
+/// waits for nothing. Names are types of the crate `verbs`; function paths are resolved
 /// where the table is used.
 #[macro_export]
 macro_rules! table {
@@ -185,6 +187,107 @@ macro_rules! table {
                 RevokeDashboard,
                 ListChats,
                 CheckChat,
+            }
+            nouns {
+                Mission {
+                    Create(verbs::CreateMission) => mission::create,
+                    #[command(visible_alias = "ls")]
+                    List(verbs::ListMissions),
+                    Show(verbs::ShowMission),
+                    Plan(verbs::PlanMission),
+                    Review(verbs::ReviewMission),
+                    Pause(verbs::PauseMission),
+                    Resume(verbs::ResumeMission),
+                    Cancel(verbs::CancelMission),
+                }
+                Dashboard {
+                    Sessions(verbs::DashboardSessions),
+                    Revoke(verbs::RevokeDashboard),
+                }
+                Boards {
+                    #[command(visible_alias = "ls")]
+                    List(verbs::ListBoards),
+                    #[command(visible_alias = "new")]
+                    Create(boards::Create) => boards::create,
+                    #[command(visible_alias = "remove")]
+                    Rm(verbs::RemoveBoard) => boards::rm,
+                    Delete(boards::Delete) => boards::delete,
+                    #[command(visible_alias = "use")]
+                    Switch(boards::Switch) -> boards::switch,
+                    #[command(visible_alias = "current")]
+                    Show(boards::Show) -> boards::show,
+                    Rename(boards::Rename) => boards::rename,
+                    SetDefaultWorkdir(boards::SetDefaultWorkdir) => boards::set_default_workdir,
+                }
+                Notify {
+                    Test(verbs::NotifyTest),
+                    #[command(
+                        about = "List who is notified about which task",
+                        after_help = "\
+Examples:
+  supervisor notify list
+  supervisor notify list t_0123abcd --json"
+                    )]
+                    List(verbs::NotifyList),
+                    Outbox(verbs::NotifyOutbox),
+                    Retry(verbs::NotifyRetry),
+                    Drop(verbs::NotifyDrop),
+                }
+                Chat {
+                    #[command(visible_alias = "ls")]
+                    List(verbs::ListChats),
+                    Check(verbs::CheckChat),
+                }
+                Lane {
+                    #[command(visible_alias = "ls")]
+                    List(verbs::ListLanes),
+                    Show(lane::Show) => lane::show,
+                    Check(verbs::CheckLane) => lane::check,
+                    Test(lane::Test) => lane::test,
+                }
+                Profile {
+                    #[command(visible_alias = "ls")]
+                    List(verbs::ListProfiles),
+                    Show(profile::Show) => profile::show,
+                    Create(profile::Create) => profile::create,
+                    Edit(profile::Edit) => profile::edit,
+                    Export(profile::Export) -> profile::export,
+                    Install(profile::Install) => profile::install,
+                    Rm(profile::Rm) => profile::rm,
+                }
+                Tenant {
+                    Create(tenant::Create) => tenant::create,
+                    #[command(visible_alias = "ls")]
+                    List(verbs::ListTenants),
+                    Show(tenant::Show) => tenant::show,
+                    Usage(verbs::TenantUsage),
+                    Edit(tenant::Edit) => tenant::edit,
+                    Rm(tenant::Rm) => tenant::rm,
+                }
+                Schedules {
+                    #[command(visible_alias = "ls")]
+                    List(verbs::ListSchedules),
+                    Show(schedules::Show) => schedules::show,
+                    Add(schedule_add::Add) => schedule_add::run,
+                    Edit(schedules::Edit) => schedules::edit,
+                    Pause(schedules::Pause) => schedules::pause,
+                    Resume(schedules::Resume) => schedules::resume,
+                    Run(verbs::RunSchedule) => schedules::tick,
+                    #[command(visible_alias = "remove")]
+                    Rm(schedules::Rm) => schedules::rm,
+                    Check(schedules::Check) -> schedules::check,
+                    Import(schedules::Import) => schedules::import,
+                }
+                Plugin {
+                    #[command(visible_alias = "ls")]
+                    List(verbs::ListPlugins),
+                    Create(plugin::Create) -> plugin::create_new,
+                    Check(plugin::Check) => plugin::check,
+                    Install(plugin::Install) => plugin::install,
+                    Resume(verbs::ResumePlugin) => plugin::resume,
+                    #[command(visible_alias = "rm")]
+                    Uninstall(plugin::Uninstall) => plugin::remove,
+                }
             }
         }
     };

@@ -20,7 +20,7 @@ mod wrapping;
 use wrapping::wrap_after;
 
 pub use escapes::{AS_BEFORE, Drawn, FIRST_SCREEN, plain};
-pub use safe::{LogWriter, json, printable, printable_lines, printable_output, without_styles};
+pub use safe::{LogWriter, json, json_of, printable, printable_lines, printable_output, without_styles};
 pub use streams::{complain, print, reader_is_gone};
 pub use table::Cell;
 pub use wrapping::{cut, wrap};

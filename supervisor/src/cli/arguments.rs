@@ -79,6 +79,7 @@ macro_rules! of_the_command_line {
             verbs { $($verb:ident $(=> $special:path)?,)* }
         })*
         api { $($hidden:ident,)* }
+        nouns { $($nouns:tt)* }
     ) => {
         /// The word behind the global options.
         #[derive(Debug, clap::Subcommand)]

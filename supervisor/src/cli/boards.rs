@@ -4,20 +4,18 @@ use std::path::PathBuf;
 
 use kernel::BoardName;
 
-use super::restore::refuse_worker;
-use super::{CommandLine, call};
+use super::{CommandLine, call, nouns};
 use crate::client::Client;
 use crate::output::Output;
 use base::failure::Failure;
 use base::paths::Root;
 use service::details::Details;
 use verbs::{
-    BoardLine, CreateBoard, EditBoard, ListBoards, RemoveBoard, board_line, require_board as require,
-    tell_board,
+    BoardLine, CreateBoard, EditBoard, RemoveBoard, board_line, require_board as require, tell_board,
 };
 
 /// List, create, rename, switch and remove boards
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A command uses the board of --board, else of SUPERVISOR_BOARD or
 HERMES_KANBAN_BOARD, else the one chosen with `switch`, else `default`.
@@ -28,109 +26,80 @@ Examples:
   supervisor boards rm releases")]
 pub(super) struct Boards {
     #[command(subcommand)]
-    subcommand: Subcommand,
+    word: nouns::Boards,
 }
 
-#[derive(Clone, Debug, clap::Subcommand)]
-enum Subcommand {
-    /// List the boards
-    #[command(
-        visible_alias = "ls",
-        after_help = "\
-Examples:
-  supervisor boards list
-  supervisor boards list --all --json"
-    )]
-    List {
-        /// Include removed boards that are still kept
-        #[arg(long)]
-        all: bool,
-    },
-    /// Create a board
-    #[command(
-        visible_alias = "new",
-        after_help = "\
+/// Create a board
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   supervisor boards create releases --name 'Our releases'
-  supervisor boards create web --default-workdir /srv/web --switch"
-    )]
-    Create {
-        /// Its name in commands: a-z 0-9 _ -
-        slug: BoardName,
-        #[command(flatten)]
-        details: Details,
-        /// Make it the board of commands without --board
-        #[arg(long)]
-        switch: bool,
-    },
-    /// Remove a board; its files are kept unless --delete is given
-    #[command(
-        visible_alias = "remove",
-        after_help = "\
-Examples:
-  supervisor boards rm releases
-  supervisor boards rm releases --delete"
-    )]
-    Rm {
-        /// The board
-        slug: BoardName,
-        /// Delete it for good
-        #[arg(long)]
-        delete: bool,
-    },
-    /// Remove a board for good, as `rm --delete` does
-    #[command(after_help = "\
+  supervisor boards create web --default-workdir /srv/web --switch")]
+pub(super) struct Create {
+    /// Its name in commands: a-z 0-9 _ -
+    slug: BoardName,
+    #[command(flatten)]
+    details: Details,
+    /// Make it the board of commands without --board
+    #[arg(long)]
+    switch: bool,
+}
+
+/// Remove a board for good, as `rm --delete` does
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   supervisor boards delete releases")]
-    Delete {
-        /// The board
-        slug: BoardName,
-        /// Accepted for compatibility; has no further effect
-        #[arg(long, hide = true)]
-        delete: bool,
-    },
-    /// Make this the board of commands without --board
-    #[command(
-        visible_alias = "use",
-        after_help = "\
+pub(super) struct Delete {
+    /// The board
+    slug: BoardName,
+    /// Accepted for compatibility; has no further effect
+    #[arg(long, hide = true)]
+    delete: bool,
+}
+
+/// Make this the board of commands without --board
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   supervisor boards switch releases
-  supervisor boards switch default"
-    )]
-    Switch {
-        /// The board
-        slug: BoardName,
-    },
-    /// Show the current board
-    #[command(
-        visible_alias = "current",
-        after_help = "\
+  supervisor boards switch default")]
+pub(super) struct Switch {
+    /// The board
+    slug: BoardName,
+}
+
+/// Show the current board
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   supervisor boards show
-  supervisor boards show --json"
-    )]
-    Show,
-    /// Change the title of a board
-    #[command(after_help = "\
+  supervisor boards show --json")]
+pub(super) struct Show {}
+
+/// Change the title of a board
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   supervisor boards rename releases 'Releases of 2027'")]
-    Rename {
-        /// The board
-        slug: BoardName,
-        /// Its title
-        name: String,
-    },
-    /// Set the default workdir of a board; without a path, clear it
-    #[command(after_help = "\
+pub(super) struct Rename {
+    /// The board
+    slug: BoardName,
+    /// Its title
+    name: String,
+}
+
+/// Set the default workdir of a board; without a path, clear it
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   supervisor boards set-default-workdir web /srv/web
   supervisor boards set-default-workdir web")]
-    SetDefaultWorkdir {
-        /// The board
-        slug: BoardName,
-        /// An absolute directory
-        path: Option<PathBuf>,
-    },
+pub(super) struct SetDefaultWorkdir {
+    /// The board
+    slug: BoardName,
+    /// An absolute directory
+    path: Option<PathBuf>,
 }
 
 /// Returns the board for commands: the named board, else the board chosen with `switch`, else the default board.
@@ -147,47 +116,58 @@ pub(super) fn current(root: &Root, named: Option<BoardName>) -> Result<BoardName
         .unwrap_or_default())
 }
 
-pub(super) async fn run(line: &CommandLine, command: Boards) -> Result<u8, Failure> {
-    let (client, output) = (&line.client()?, line.output);
-    refuse_worker(client)?;
-    let root = client.root();
-    match command.subcommand {
-        Subcommand::List { all } => call(client, ListBoards { all }, output).await,
-        Subcommand::Create { slug, details, switch } => {
-            let mut created = client.call(&CreateBoard { slug: slug.clone(), details }).await?;
-            if switch {
-                choose(root, &slug)?;
-                created.is_current = true;
-            }
-            output.reply::<CreateBoard>(&created)
-        }
-        Subcommand::Rm { slug, delete } => remove(client, slug, delete, output).await,
-        Subcommand::Delete { slug, .. } => remove(client, slug, true, output).await,
-        Subcommand::Switch { slug } => {
-            require(root, &slug)?;
-            choose(root, &slug)?;
-            print_board("Switched to", &board_line(root, &slug, &slug), output)
-        }
-        Subcommand::Show => print_board(
-            "Commands without --board use",
-            &board_line(root, client.board(), client.board()),
-            output,
-        ),
-        Subcommand::Rename { slug, name } => {
-            if name.trim().is_empty() || name.chars().any(char::is_control) {
-                return Err(
-                    Failure::usage("the title is empty or has control characters").hint("use one line")
-                );
-            }
-            let details = Details { name: Some(name), ..Details::default() };
-            let renamed = client.call(&EditBoard { slug, details }).await?;
-            print_board("Renamed", &renamed, output)
-        }
-        Subcommand::SetDefaultWorkdir { slug, path } => {
-            let details = Details { default_workdir: Some(path.unwrap_or_default()), ..Details::default() };
-            call(client, EditBoard { slug, details }, output).await
-        }
+pub(super) async fn run(line: &CommandLine, boards: Boards) -> Result<u8, Failure> {
+    boards.word.run(&nouns::client(line)?, line.output).await
+}
+
+pub(super) async fn create(client: &Client, create: Create, output: Output) -> Result<u8, Failure> {
+    let Create { slug, details, switch } = create;
+    let mut created = client.call(&CreateBoard { slug: slug.clone(), details }).await?;
+    if switch {
+        choose(client.root(), &slug)?;
+        created.is_current = true;
     }
+    output.reply::<CreateBoard>(&created)
+}
+
+pub(super) async fn rm(client: &Client, remove: RemoveBoard, output: Output) -> Result<u8, Failure> {
+    require(client.root(), &remove.slug)?;
+    call(client, remove, output).await
+}
+
+pub(super) async fn delete(client: &Client, delete: Delete, output: Output) -> Result<u8, Failure> {
+    rm(client, RemoveBoard { slug: delete.slug, delete: true }, output).await
+}
+
+pub(super) fn switch(client: &Client, Switch { slug }: Switch, output: Output) -> Result<u8, Failure> {
+    let root = client.root();
+    require(root, &slug)?;
+    choose(root, &slug)?;
+    print_board("Switched to", &board_line(root, &slug, &slug), output)
+}
+
+pub(super) fn show(client: &Client, _: Show, output: Output) -> Result<u8, Failure> {
+    let (root, board) = (client.root(), client.board());
+    print_board("Commands without --board use", &board_line(root, board, board), output)
+}
+
+pub(super) async fn rename(client: &Client, rename: Rename, output: Output) -> Result<u8, Failure> {
+    let Rename { slug, name } = rename;
+    if name.trim().is_empty() || name.chars().any(char::is_control) {
+        return Err(Failure::usage("the title is empty or has control characters").hint("use one line"));
+    }
+    let details = Details { name: Some(name), ..Details::default() };
+    print_board("Renamed", &client.call(&EditBoard { slug, details }).await?, output)
+}
+
+pub(super) async fn set_default_workdir(
+    client: &Client,
+    set: SetDefaultWorkdir,
+    output: Output,
+) -> Result<u8, Failure> {
+    let default_workdir = Some(set.path.unwrap_or_default());
+    let details = Details { default_workdir, ..Details::default() };
+    call(client, EditBoard { slug: set.slug, details }, output).await
 }
 
 fn print_board(done: &str, board: &BoardLine, output: Output) -> Result<u8, Failure> {
@@ -199,11 +179,6 @@ fn print_board(done: &str, board: &BoardLine, output: Output) -> Result<u8, Fail
         output.text(&screen.into_text())?;
     }
     Ok(0)
-}
-
-async fn remove(client: &Client, slug: BoardName, delete: bool, output: Output) -> Result<u8, Failure> {
-    require(client.root(), &slug)?;
-    call(client, RemoveBoard { slug, delete }, output).await
 }
 
 fn choose(root: &Root, slug: &BoardName) -> Result<(), Failure> {

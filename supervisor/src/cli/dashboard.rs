@@ -3,18 +3,17 @@
 use kernel::{BoardName, Tenant};
 
 use super::browser::Browser;
-use super::restore::refuse_worker;
-use super::{CommandLine, call};
+use super::{CommandLine, nouns};
 use crate::client::Client;
 use crate::output::Output;
 use api::person;
 use base::environment;
 use base::failure::Failure;
 use base::terminal::complain;
-use verbs::{DashboardLink, DashboardSessions, OpenDashboard, RevokeDashboard, link_lasts};
+use verbs::{DashboardLink, OpenDashboard, link_lasts};
 
 /// Open the dashboard: print a one-time link for a browser
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
@@ -38,48 +37,19 @@ pub(super) struct Dashboard {
     #[arg(long, value_name = "NAME")]
     tenant: Option<Tenant>,
     #[command(subcommand)]
-    subcommand: Option<Subcommand>,
-}
-
-#[derive(Clone, Debug, clap::Subcommand)]
-enum Subcommand {
-    /// List the sessions of browsers
-    #[command(after_help = "\
-Examples:
-  supervisor dashboard sessions
-  supervisor dashboard sessions --json")]
-    Sessions,
-    /// End sessions of browsers; with --all, also withdraw the links that were not used
-    #[command(after_help = "\
-Examples:
-  supervisor dashboard revoke 3f9a01c2
-  supervisor dashboard revoke --all")]
-    Revoke {
-        /// The sessions
-        #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
-        sessions: Vec<String>,
-        /// End all of them
-        #[arg(long)]
-        all: bool,
-    },
+    word: Option<nouns::Dashboard>,
 }
 
 pub(super) async fn run(line: &CommandLine, dashboard: Dashboard) -> Result<u8, Failure> {
-    let (client, output) = (&line.client()?, line.output);
-    refuse_worker(client)?;
-    match dashboard.subcommand {
-        None => {
-            let opens = if dashboard.open { Browser::find() } else { None };
-            if dashboard.open && opens.is_none() {
-                output.warn(&["no browser is opened: neither BROWSER nor a display is set".to_owned()]);
-            }
-            link(client, output, dashboard.tenant, opens).await
-        }
-        Some(Subcommand::Sessions) => call(client, DashboardSessions {}, output).await,
-        Some(Subcommand::Revoke { sessions, all }) => {
-            call(client, RevokeDashboard { sessions, all }, output).await
-        }
+    let (client, output) = (&nouns::client(line)?, line.output);
+    if let Some(word) = dashboard.word {
+        return word.run(client, output).await;
     }
+    let opens = if dashboard.open { Browser::find() } else { None };
+    if dashboard.open && opens.is_none() {
+        output.warn(&["no browser is opened: neither BROWSER nor a display is set".to_owned()]);
+    }
+    link(client, output, dashboard.tenant, opens).await
 }
 
 async fn link(

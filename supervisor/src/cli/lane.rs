@@ -2,14 +2,15 @@
 
 use kernel::Profile;
 
-use super::restore::refuse_worker;
-use super::{CommandLine, call};
+use super::{CommandLine, call, nouns};
+use crate::client::Client;
+use crate::output::Output;
 use crate::trial;
 use base::failure::Failure;
 use verbs::{CheckLane, ListLanes, show_lane};
 
 /// List, show, check and test lanes
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Debug, clap::Args)]
 #[command(after_help = "\
 `check` looks for what a lane needs on this host, and says what is missing. `test`
 runs a small task with the lane's real program in a root of its own that is gone
@@ -24,73 +25,59 @@ Examples:
   supervisor lane test codex --timeout 2m")]
 pub(super) struct Lane {
     #[command(subcommand)]
-    subcommand: Subcommand,
+    word: nouns::Lane,
 }
 
-#[derive(Clone, Debug, clap::Subcommand)]
-enum Subcommand {
-    /// List the lanes
-    #[command(
-        visible_alias = "ls",
-        after_help = "\
-Examples:
-  supervisor lane list
-  supervisor lane list --json"
-    )]
-    List,
-    /// Show what the file of a lane says
-    #[command(after_help = "\
+/// Show what the file of a lane says
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   supervisor lane show claude")]
-    Show {
-        /// The lane
-        name: Profile,
-    },
-    /// Check whether this host has what a lane needs
-    #[command(after_help = "\
-Examples:
-  supervisor lane check codex")]
-    Check {
-        /// The lane
-        name: Profile,
-    },
-    /// Run a small task with the program of a lane
-    #[command(after_help = "\
-Examples:
-  supervisor lane test codex --timeout 2m")]
-    Test {
-        /// The lane
-        name: Profile,
-        /// End it after this long
-        #[arg(long, value_name = "DURATION", default_value = "5m")]
-        timeout: base::time::duration::WrittenDuration,
-    },
+pub(super) struct Show {
+    /// The lane
+    name: Profile,
 }
 
-pub(super) async fn run(line: &CommandLine, command: Lane) -> Result<u8, Failure> {
-    let (client, output) = (&line.client()?, line.output);
-    refuse_worker(client)?;
-    match command.subcommand {
-        Subcommand::List => call(client, ListLanes::default(), output).await,
-        Subcommand::Show { name } => {
-            let lanes = client.call(&ListLanes { name: Some(name) }).await?;
-            let Some(found) = lanes.first() else { return Ok(0) };
-            if output.json() {
-                output.value(found)?;
-            } else {
-                let mut screen = output.screen();
-                show_lane(found, &mut screen);
-                output.text(&screen.into_text())?;
-            }
-            Ok(0)
-        }
-        Subcommand::Check { name } => {
-            let path = base::environment::text("PATH");
-            call(client, CheckLane { name, path }, output).await
-        }
-        Subcommand::Test { name, timeout } => {
-            let report = trial::of_lane(client, &name, timeout.duration()).await?;
-            output.reply::<CheckLane>(&report)
-        }
+/// Run a small task with the program of a lane
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  supervisor lane test codex --timeout 2m")]
+pub(super) struct Test {
+    /// The lane
+    name: Profile,
+    /// End it after this long
+    #[arg(long, value_name = "DURATION", default_value = "5m")]
+    timeout: base::time::duration::WrittenDuration,
+}
+
+pub(super) async fn run(line: &CommandLine, lane: Lane) -> Result<u8, Failure> {
+    lane.word.run(&nouns::client(line)?, line.output).await
+}
+
+pub(super) async fn show(client: &Client, Show { name }: Show, output: Output) -> Result<u8, Failure> {
+    let lanes = client.call(&ListLanes { name: Some(name) }).await?;
+    let Some(found) = lanes.first() else { return Ok(0) };
+    if output.json() {
+        output.value(found)?;
+    } else {
+        let mut screen = output.screen();
+        show_lane(found, &mut screen);
+        output.text(&screen.into_text())?;
     }
+    Ok(0)
+}
+
+pub(super) async fn check(client: &Client, check: CheckLane, output: Output) -> Result<u8, Failure> {
+    let path = base::environment::text("PATH");
+    call(client, CheckLane { path, ..check }, output).await
+}
+
+pub(super) async fn test(
+    client: &Client,
+    Test { name, timeout }: Test,
+    output: Output,
+) -> Result<u8, Failure> {
+    let report = trial::of_lane(client, &name, timeout.duration()).await?;
+    output.reply::<CheckLane>(&report)
 }

@@ -39,6 +39,7 @@ mod matching;
 mod mcp;
 mod mission;
 mod notify;
+mod nouns;
 mod outcome;
 mod pages;
 mod parse_errors;
@@ -75,7 +76,8 @@ use crate::client::Client;
 use crate::demo::{self, Demo};
 use crate::output::Output;
 use crate::top::{self, Top};
-use api::command::Command;
+use api::Working;
+use api::command::{AnyCommand, Command};
 use base::cli_context;
 use base::environment;
 use base::failure::Failure;
@@ -201,10 +203,14 @@ async fn run_top(line: &CommandLine, asked: Top) -> Result<u8, Failure> {
 }
 
 /// Calls a verb and prints its reply.
-async fn call<V: Command>(client: &Client, mut verb: V, output: Output) -> Result<u8, Failure> {
+fn call<V: Command>(client: &Client, verb: V, output: Output) -> Working<'_, u8> {
+    Box::pin(call_any(client, Box::new(verb), output))
+}
+
+async fn call_any(client: &Client, mut verb: Box<dyn AnyCommand>, output: Output) -> Result<u8, Failure> {
     verb.localize(client.here())?;
-    let reply = client.call(&verb).await?;
-    output.reply::<V>(&reply)
+    let reply = client.call_any(&*verb).await?;
+    output.reply_any(verb.replies(), &*reply)
 }
 
 /// Returns the grammar of the command line.

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use kernel::PluginName;
 use serde::Serialize;
 
-use super::restore::refuse_worker;
-use super::{CommandLine, call};
+use super::{CommandLine, call, nouns};
 use crate::client::Client;
 use crate::output::Output;
 use api::blocking;
@@ -21,7 +20,7 @@ use setup::config::settings;
 use verbs::{CheckPlugin, ListPlugins, Reload, ResumePlugin};
 
 /// List, create, check, install, resume and uninstall plugins
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A plugin is a directory `plugins.d/NAME` of the configuration with a file `plugin.toml`
 and a program. The program is run anew for each call, confined by a policy without a
@@ -35,88 +34,68 @@ Examples:
   supervisor plugin uninstall diary")]
 pub(super) struct PluginCommand {
     #[command(subcommand)]
-    subcommand: Subcommand,
+    word: nouns::Plugin,
 }
 
-#[derive(Clone, Debug, clap::Subcommand)]
-enum Subcommand {
-    /// List the plugins, and the state of their events
-    #[command(
-        visible_alias = "ls",
-        after_help = "\
-Examples:
-  supervisor plugin list
-  supervisor plugin list --json"
-    )]
-    List,
-    /// Write a working example plugin, and a test for it
-    #[command(after_help = "\
+/// Write a working example plugin, and a test for it
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   supervisor plugin create diary
   supervisor plugin create diary --language python --directory ~/src")]
-    Create {
-        /// Its name
-        name: PluginName,
-        /// The language it is written in
-        #[arg(long, value_name = "LANGUAGE", value_enum, default_value_t)]
-        language: Language,
-        /// Where its directory is made [default: here]
-        #[arg(long, value_name = "DIR")]
-        directory: Option<PathBuf>,
-    },
-    /// Test a plugin step by step with sample input, in a temporary copy
-    #[command(after_help = "\
+pub(super) struct Create {
+    /// Its name
+    name: PluginName,
+    /// The language it is written in
+    #[arg(long, value_name = "LANGUAGE", value_enum, default_value_t)]
+    language: Language,
+    /// Where its directory is made [default: here]
+    #[arg(long, value_name = "DIR")]
+    directory: Option<PathBuf>,
+}
+
+/// Test a plugin step by step with sample input, in a temporary copy
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Exit code: 0 if each step worked, else 1. What a reply asks for is looked at and
 not done.
 
 Examples:
   supervisor plugin check ./diary
   supervisor plugin check diary --json")]
-    Check {
-        /// A plugin that is installed, or a path such as ./diary
-        plugin: String,
-    },
-    /// Install a plugin from a directory, after showing what it may do
-    #[command(after_help = "\
+pub(super) struct Check {
+    /// A plugin that is installed, or a path such as ./diary
+    plugin: String,
+}
+
+/// Install a plugin from a directory, after showing what it may do
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   supervisor plugin install ./diary
   supervisor plugin install ./diary --yes --force")]
-    Install {
-        /// Its directory
-        path: PathBuf,
-        /// Its name [default: that of the directory]
-        #[arg(long, value_name = "NAME")]
-        name: Option<PluginName>,
-        /// Do not ask
-        #[arg(long)]
-        yes: bool,
-        /// Replace a plugin of that name; its state stays
-        #[arg(long)]
-        force: bool,
-    },
-    /// Resume a plugin that was paused after repeated failures
-    #[command(after_help = "\
+pub(super) struct Install {
+    /// Its directory
+    path: PathBuf,
+    /// Its name [default: that of the directory]
+    #[arg(long, value_name = "NAME")]
+    name: Option<PluginName>,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+    /// Replace a plugin of that name; its state stays
+    #[arg(long)]
+    force: bool,
+}
+
+/// Remove a plugin with its state
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
-  supervisor plugin resume diary
-  supervisor plugin resume diary --skip")]
-    Resume {
-        /// The plugin
-        name: PluginName,
-        /// Skip the event that it failed to handle
-        #[arg(long)]
-        skip: bool,
-    },
-    /// Remove a plugin with its state
-    #[command(
-        visible_alias = "rm",
-        after_help = "\
-Examples:
-  supervisor plugin uninstall diary"
-    )]
-    Uninstall {
-        /// The plugin
-        name: PluginName,
-    },
+  supervisor plugin uninstall diary")]
+pub(super) struct Uninstall {
+    /// The plugin
+    name: PluginName,
 }
 
 /// Result of a change of a plugin's directory.
@@ -127,55 +106,61 @@ struct ChangedPlugin {
 }
 
 pub(super) async fn run(line: &CommandLine, plugin: PluginCommand) -> Result<u8, Failure> {
-    let (client, output) = (&line.client()?, line.output);
-    refuse_worker(client)?;
-    match plugin.subcommand {
-        Subcommand::List => call(client, ListPlugins::default(), output).await,
-        Subcommand::Create { name, language, directory } => {
-            let parent = directory.unwrap_or_else(|| PathBuf::from("."));
-            let path = create(&parent, &name, language)?;
-            let next = format!("check it with: supervisor plugin check {}", shown(&path));
-            print_change(
-                output,
-                "Created",
-                &ChangedPlugin { name, path },
-                Some(&cli_context::repeated(&next)),
-            )
-        }
-        Subcommand::Check { plugin } => {
-            call(client, to_check(&plugin)?, output).await.map_err(|refusal| beside(refusal, &plugin))
-        }
-        Subcommand::Install { path, name, yes, force } => {
-            let name = named(&path, name)?;
-            refuse_present(client, &name, force)?;
-            let (root, copied, from) = (client.root().clone(), name.clone(), path.clone());
-            let stage = move || Staged::copy(&root, &copied, &from);
-            let staged = blocking("the plugin was not copied", stage).await??;
-            let read = read(&staged, &name, &path)?;
-            let read = Plugin { dir: path_of(client.root(), &name), ..read };
-            if !yes && !agreed(&read, output)? {
-                return Err(Failure::usage("nothing was installed"));
-            }
-            let path = blocking("the plugin was not installed", move || staged.install()).await??;
-            require_used(client, &name).await?;
-            print_change(output, "Installed", &ChangedPlugin { name, path }, None)
-        }
-        Subcommand::Resume { name, skip } => {
-            let cursor = client.call(&ResumePlugin { name, skip }).await?;
-            if output.json() {
-                output.value(&cursor)?;
-            } else {
-                output.text(&format!("Resumed {}  after event {}\n", cursor.plugin, cursor.event))?;
-            }
-            Ok(0)
-        }
-        Subcommand::Uninstall { name } => {
-            let (root, removed) = (client.root().clone(), name.clone());
-            let path = blocking("the plugin was not removed", move || uninstall(&root, &removed)).await??;
-            client.call(&Reload::default()).await?;
-            print_change(output, "Uninstalled", &ChangedPlugin { name, path }, None)
-        }
+    plugin.word.run(&nouns::client(line)?, line.output).await
+}
+
+pub(super) fn create_new(_: &Client, new: Create, output: Output) -> Result<u8, Failure> {
+    let Create { name, language, directory } = new;
+    let parent = directory.unwrap_or_else(|| PathBuf::from("."));
+    let path = create(&parent, &name, language)?;
+    let next = format!("check it with: supervisor plugin check {}", shown(&path));
+    print_change(output, "Created", &ChangedPlugin { name, path }, Some(&cli_context::repeated(&next)))
+}
+
+pub(super) async fn check(client: &Client, Check { plugin }: Check, output: Output) -> Result<u8, Failure> {
+    call(client, to_check(&plugin)?, output).await.map_err(|refusal| beside(refusal, &plugin))
+}
+
+pub(super) async fn install(client: &Client, install: Install, output: Output) -> Result<u8, Failure> {
+    let Install { path, name, yes, force } = install;
+    let name = named(&path, name)?;
+    refuse_present(client, &name, force)?;
+    let (root, copied, from) = (client.root().clone(), name.clone(), path.clone());
+    let stage = move || Staged::copy(&root, &copied, &from);
+    let staged = blocking("the plugin was not copied", stage).await??;
+    let read = read(&staged, &name, &path)?;
+    let read = Plugin { dir: path_of(client.root(), &name), ..read };
+    if !yes && !agreed(&read, output)? {
+        return Err(Failure::usage("nothing was installed"));
     }
+    let path = blocking("the plugin was not installed", move || staged.install()).await??;
+    require_used(client, &name).await?;
+    print_change(output, "Installed", &ChangedPlugin { name, path }, None)
+}
+
+pub(super) async fn resume(
+    client: &Client,
+    ResumePlugin { name, skip }: ResumePlugin,
+    output: Output,
+) -> Result<u8, Failure> {
+    let cursor = client.call(&ResumePlugin { name, skip }).await?;
+    if output.json() {
+        output.value(&cursor)?;
+    } else {
+        output.text(&format!("Resumed {}  after event {}\n", cursor.plugin, cursor.event))?;
+    }
+    Ok(0)
+}
+
+pub(super) async fn remove(
+    client: &Client,
+    Uninstall { name }: Uninstall,
+    output: Output,
+) -> Result<u8, Failure> {
+    let (root, removed) = (client.root().clone(), name.clone());
+    let path = blocking("the plugin was not removed", move || uninstall(&root, &removed)).await??;
+    client.call(&Reload::default()).await?;
+    print_change(output, "Uninstalled", &ChangedPlugin { name, path }, None)
 }
 
 /// Adds a hint to an error about a plugin that is not installed, if its name looks like a directory.

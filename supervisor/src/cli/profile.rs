@@ -6,8 +6,7 @@ use kernel::{Profile, ProposedProfile, TaskId, WorkerRole};
 use serde::Serialize;
 
 use super::editor;
-use super::restore::refuse_worker;
-use super::{CommandLine, call};
+use super::{CommandLine, nouns};
 use crate::client::Client;
 use crate::output::Output;
 use base::exit::Code;
@@ -20,7 +19,7 @@ use setup::roster::{Adopted, Draft, Home, Limits, LooseName, Settings, adopt, fi
 use verbs::{ListLanes, ListProfiles, Reload, ShowMission, is_nobody, read_profile, show_profile};
 
 /// List, show, create, edit, export, install and remove profiles
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A profile is a file `profiles.d/NAME.md` of the configuration: front matter with its
 lane, model, policy, account and limits, and the text that its workers read before
@@ -36,79 +35,75 @@ Examples:
   supervisor profile export backend > backend.md")]
 pub(super) struct ProfileCommand {
     #[command(subcommand)]
-    subcommand: Subcommand,
+    word: nouns::Profile,
 }
 
-#[derive(Clone, Debug, clap::Subcommand)]
-enum Subcommand {
-    /// List the profiles
-    #[command(
-        visible_alias = "ls",
-        after_help = "\
-Examples:
-  supervisor profile list
-  supervisor profile list --json"
-    )]
-    List,
-    /// Show a profile, and whether its tasks can run
-    #[command(after_help = "\
+/// Show a profile, and whether its tasks can run
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   supervisor profile show backend")]
-    Show {
-        /// The profile
-        name: Profile,
-    },
-    /// Create a profile
-    Create(Box<Create>),
-    /// Change a profile in $VISUAL or $EDITOR
-    #[command(after_help = "\
+pub(super) struct Show {
+    /// The profile
+    name: Profile,
+}
+
+/// Change a profile in $VISUAL or $EDITOR
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   supervisor profile edit backend
   EDITOR=nano supervisor profile edit backend")]
-    Edit {
-        /// The profile
-        name: Profile,
-    },
-    /// Print the file of a profile
-    #[command(after_help = "\
+pub(super) struct Edit {
+    /// The profile
+    name: Profile,
+}
+
+/// Print the file of a profile
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   supervisor profile export backend > backend.md")]
-    Export {
-        /// The profile
-        name: Profile,
-    },
-    /// Install a profile from a file; also an agent file of Claude Code or Gemini CLI
-    #[command(after_help = "\
+pub(super) struct Export {
+    /// The profile
+    name: Profile,
+}
+
+/// Install a profile from a file; also an agent file of Claude Code or Gemini CLI
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   supervisor profile install ~/.claude/agents/code-reviewer.md
   supervisor profile install role.md --name backend --force")]
-    Install {
-        /// The file, `-` for standard input, or the name of a profile that is shipped
-        file: PathBuf,
-        /// Its name [default: the name in the file, else the name of the file]
-        #[arg(long, value_name = "NAME")]
-        name: Option<Profile>,
-        /// Replace a profile of that name
-        #[arg(long)]
-        force: bool,
-    },
-    /// Remove a profile; tasks that are assigned to it stay
-    #[command(after_help = "\
-Examples:
-  supervisor profile rm backend")]
-    Rm {
-        /// The profile
-        name: Profile,
-    },
+pub(super) struct Install {
+    /// The file, `-` for standard input, or the name of a profile that is shipped
+    file: PathBuf,
+    /// Its name [default: the name in the file, else the name of the file]
+    #[arg(long, value_name = "NAME")]
+    name: Option<Profile>,
+    /// Replace a profile of that name
+    #[arg(long)]
+    force: bool,
 }
 
-#[derive(Clone, Debug, clap::Args)]
+/// Remove a profile; tasks that are assigned to it stay
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  supervisor profile rm backend")]
+pub(super) struct Rm {
+    /// The profile
+    name: Profile,
+}
+
+/// Create a profile
+#[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   supervisor profile create backend --lane claude --model opus
   supervisor profile create checker --role reviewer --prompt-file role.md
   supervisor profile create cook --proposed-for t_0123abcd --lane claude")]
-struct Create {
+pub(super) struct Create {
     /// Its name, which tasks are assigned to
     name: Profile,
     /// What it is for, in one line
@@ -189,88 +184,85 @@ async fn proposed(client: &Client, name: &Profile, mission: TaskId) -> Result<Pr
     })
 }
 
-pub(super) async fn run(line: &CommandLine, command: ProfileCommand) -> Result<u8, Failure> {
-    let (client, output) = (&line.client()?, line.output);
-    refuse_worker(client)?;
-    match command.subcommand {
-        Subcommand::List => call(client, ListProfiles::default(), output).await,
-        Subcommand::Show { name } => show(client, name, output).await,
-        Subcommand::Create(create) => {
-            absent(client, &create.name, "change it with `supervisor profile edit`")?;
-            let mut prompt = create.prompt_file.as_deref().map(read_profile).transpose()?.unwrap_or_default();
-            let mut description = create.description;
-            if let Some(task) = create.proposed_for {
-                let asked = proposed(client, &create.name, task).await?;
-                (description, prompt) = (Some(asked.description), asked.prompt);
-            }
-            let limits = Limits {
-                max_runtime: create.max_runtime,
-                max_running: create.max_running,
-                ..Limits::default()
-            };
-            let settings = Settings {
-                description,
-                role: create.role.unwrap_or_default(),
-                lane: create.lane,
-                model: create.model,
-                policy: create.policy,
-                account: create.account,
-                skills: create.skills,
-                hosts: create.hosts.into_iter().collect(),
-                home: create.home.unwrap_or_default(),
-                pools: create.pools.into_iter().collect(),
-                limits,
-                ..Settings::default()
-            };
-            let draft = Draft { settings, prompt };
-            let text = draft.text(create.name.as_str());
-            let config = Config::load(client.root())?;
-            let loose =
-                draft.settings.pools.iter().filter_map(|pool| LooseName::of_pool(pool, "it", &config));
-            let warnings = loose.map(|loose| loose.to_string()).collect();
-            written(client, "Created", create.name, &text, warnings, output).await
-        }
-        Subcommand::Edit { name } => edit(client, name, output).await,
-        Subcommand::Export { name } => {
-            let text = text_of(client, &name)?;
-            if output.json() {
-                output.value(&serde_json::json!({ "name": name, "text": text }))?;
-            } else {
-                output.text(&text)?;
-            }
-            Ok(0)
-        }
-        Subcommand::Install { file, name: None, force: false } if is_shipped(&file) => there(&file, output),
-        Subcommand::Install { file, name, force } => {
-            let (name, text, warnings) = adopted(&file, name)?;
-            if !force {
-                absent(client, &name, "replace it with --force, or choose another name with --name")?;
-            }
-            written(client, "Installed", name, &text, warnings, output).await
-        }
-        Subcommand::Rm { name } => {
-            let is_there = files::path_of(client.root(), &name).symlink_metadata().is_ok();
-            if !is_there && shipped(name.as_str()).is_some() {
-                return Err(Failure::new(
-                    Code::Conflict,
-                    format!("the profile `{name}` is shipped, and cannot be removed"),
-                )
-                .hint(format!("`supervisor profile edit {name}` replaces it by one of yours")));
-            }
-            let path = files::remove(client.root(), &name)?;
-            let kept = RetainedHome::all_of(client.root(), &name).into_iter();
-            let kept = kept.map(|home| {
-                format!(
-                    "its login and what it remembers stay in {}: `supervisor login {name} --forget`",
-                    home.dir().display()
-                )
-            });
-            print_change(client, "Removed", name.clone(), path, kept.collect(), output).await
-        }
-    }
+pub(super) async fn run(line: &CommandLine, profile: ProfileCommand) -> Result<u8, Failure> {
+    profile.word.run(&nouns::client(line)?, line.output).await
 }
 
-async fn show(client: &Client, name: Profile, output: Output) -> Result<u8, Failure> {
+pub(super) async fn create(client: &Client, create: Create, output: Output) -> Result<u8, Failure> {
+    absent(client, &create.name, "change it with `supervisor profile edit`")?;
+    let mut prompt = create.prompt_file.as_deref().map(read_profile).transpose()?.unwrap_or_default();
+    let mut description = create.description;
+    if let Some(task) = create.proposed_for {
+        let asked = proposed(client, &create.name, task).await?;
+        (description, prompt) = (Some(asked.description), asked.prompt);
+    }
+    let limits =
+        Limits { max_runtime: create.max_runtime, max_running: create.max_running, ..Limits::default() };
+    let settings = Settings {
+        description,
+        role: create.role.unwrap_or_default(),
+        lane: create.lane,
+        model: create.model,
+        policy: create.policy,
+        account: create.account,
+        skills: create.skills,
+        hosts: create.hosts.into_iter().collect(),
+        home: create.home.unwrap_or_default(),
+        pools: create.pools.into_iter().collect(),
+        limits,
+        ..Settings::default()
+    };
+    let draft = Draft { settings, prompt };
+    let text = draft.text(create.name.as_str());
+    let config = Config::load(client.root())?;
+    let loose = draft.settings.pools.iter().filter_map(|pool| LooseName::of_pool(pool, "it", &config));
+    let warnings = loose.map(|loose| loose.to_string()).collect();
+    written(client, "Created", create.name, &text, warnings, output).await
+}
+
+pub(super) fn export(client: &Client, Export { name }: Export, output: Output) -> Result<u8, Failure> {
+    let text = text_of(client, &name)?;
+    if output.json() {
+        output.value(&serde_json::json!({ "name": name, "text": text }))?;
+    } else {
+        output.text(&text)?;
+    }
+    Ok(0)
+}
+
+pub(super) async fn install(client: &Client, install: Install, output: Output) -> Result<u8, Failure> {
+    let Install { file, name, force } = install;
+    if name.is_none() && !force && is_shipped(&file) {
+        return there(&file, output);
+    }
+    let (name, text, warnings) = adopted(&file, name)?;
+    if !force {
+        absent(client, &name, "replace it with --force, or choose another name with --name")?;
+    }
+    written(client, "Installed", name, &text, warnings, output).await
+}
+
+pub(super) async fn rm(client: &Client, Rm { name }: Rm, output: Output) -> Result<u8, Failure> {
+    let is_there = files::path_of(client.root(), &name).symlink_metadata().is_ok();
+    if !is_there && shipped(name.as_str()).is_some() {
+        return Err(Failure::new(
+            Code::Conflict,
+            format!("the profile `{name}` is shipped, and cannot be removed"),
+        )
+        .hint(format!("`supervisor profile edit {name}` replaces it by one of yours")));
+    }
+    let path = files::remove(client.root(), &name)?;
+    let kept = RetainedHome::all_of(client.root(), &name).into_iter();
+    let kept = kept.map(|home| {
+        format!(
+            "its login and what it remembers stay in {}: `supervisor login {name} --forget`",
+            home.dir().display()
+        )
+    });
+    print_change(client, "Removed", name.clone(), path, kept.collect(), output).await
+}
+
+pub(super) async fn show(client: &Client, Show { name }: Show, output: Output) -> Result<u8, Failure> {
     let profiles = client.call(&ListProfiles { name: Some(name) }).await?;
     let Some(found) = profiles.first() else { return Ok(0) };
     if output.json() {
@@ -283,7 +275,7 @@ async fn show(client: &Client, name: Profile, output: Output) -> Result<u8, Fail
     Ok(0)
 }
 
-async fn edit(client: &Client, name: Profile, output: Output) -> Result<u8, Failure> {
+pub(super) async fn edit(client: &Client, Edit { name }: Edit, output: Output) -> Result<u8, Failure> {
     let before = text_of(client, &name)?;
     if !editor::has_terminal() {
         let path = files::path_of(client.root(), &name);

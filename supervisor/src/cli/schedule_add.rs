@@ -51,6 +51,7 @@ fn of_a_task() -> impl Iterator<Item = &'static str> {
 }
 
 kernel::task_request! { add
+/// Add a schedule of one task, or of the tasks of a file
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

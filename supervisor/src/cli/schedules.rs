@@ -6,8 +6,7 @@ use kernel::{Clock as _, ScheduleName, SystemClock};
 use serde::Serialize;
 
 use super::editor;
-use super::restore::refuse_worker;
-use super::{CommandLine, call, schedule_add};
+use super::{CommandLine, call, nouns};
 use crate::client::Client;
 use crate::output::Output;
 use base::exit::Code;
@@ -23,7 +22,7 @@ use verbs::{
 const AHEAD: usize = 5;
 
 /// List, show, add, edit, pause, resume, run, check, import and remove schedules
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A schedule is a file `schedules.d/NAME.toml` of the configuration: when it ticks, and
 the tasks that a tick makes. The daemon makes each tick once, also where it was down or
@@ -38,102 +37,90 @@ Examples:
   supervisor schedules pause brief")]
 pub(super) struct Schedules {
     #[command(subcommand)]
-    subcommand: Subcommand,
+    word: nouns::Schedules,
 }
 
-#[derive(Clone, Debug, clap::Subcommand)]
-enum Subcommand {
-    /// List the schedules, with their next ticks and the outcome of the latest
-    #[command(
-        visible_alias = "ls",
-        after_help = "\
-Examples:
-  supervisor schedules list
-  supervisor schedules list --json"
-    )]
-    List,
-    /// Show a schedule, its latest ticks and the next ones
-    #[command(after_help = "\
+/// Show a schedule, its latest ticks and the next ones
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   supervisor schedules show brief")]
-    Show {
-        /// The schedule
-        name: ScheduleName,
-    },
-    /// Add a schedule of one task, or of the tasks of a file
-    Add(Box<schedule_add::Add>),
-    /// Change a schedule in $VISUAL or $EDITOR, or take the text of a file
-    #[command(after_help = "\
+pub(super) struct Show {
+    /// The schedule
+    name: ScheduleName,
+}
+
+/// Change a schedule in $VISUAL or $EDITOR, or take the text of a file
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   supervisor schedules edit brief
   supervisor schedules edit brief --file brief.toml")]
-    Edit {
-        /// The schedule
-        name: ScheduleName,
-        /// The file with the new text, or `-`
-        #[arg(long, value_name = "FILE")]
-        file: Option<PathBuf>,
-    },
-    /// Pause a schedule: its ticks are skipped
-    #[command(after_help = "\
+pub(super) struct Edit {
+    /// The schedule
+    name: ScheduleName,
+    /// The file with the new text, or `-`
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+/// Pause a schedule: its ticks are skipped
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   supervisor schedules pause brief")]
-    Pause {
-        /// The schedule
-        name: ScheduleName,
-    },
-    /// Resume a paused schedule with its next tick
-    #[command(after_help = "\
+pub(super) struct Pause {
+    /// The schedule
+    name: ScheduleName,
+}
+
+/// Resume a paused schedule with its next tick
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   supervisor schedules resume brief")]
-    Resume {
-        /// The schedule
-        name: ScheduleName,
-    },
-    /// Create the tasks of a schedule now
-    #[command(after_help = "\
-Examples:
-  supervisor schedules run brief")]
-    Run {
-        /// The schedule
-        name: ScheduleName,
-    },
-    /// Remove a schedule; its tasks stay
-    #[command(
-        visible_alias = "remove",
-        after_help = "\
+pub(super) struct Resume {
+    /// The schedule
+    name: ScheduleName,
+}
+
+/// Remove a schedule; its tasks stay
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   supervisor schedules rm brief
-  supervisor schedules rm brief inbox"
-    )]
-    Rm {
-        /// The schedules
-        #[arg(required = true)]
-        names: Vec<ScheduleName>,
-    },
-    /// Check the files of the schedules, or one that is not installed
-    #[command(after_help = "\
+  supervisor schedules rm brief inbox")]
+pub(super) struct Rm {
+    /// The schedules
+    #[arg(required = true)]
+    names: Vec<ScheduleName>,
+}
+
+/// Check the files of the schedules, or one that is not installed
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   supervisor schedules check
   supervisor schedules check brief.toml")]
-    Check {
-        /// A file [default: those of schedules.d]
-        file: Option<PathBuf>,
-    },
-    /// Import a schedule of `hermes kanban`: a YAML file with a pattern and a command
-    #[command(after_help = "\
+pub(super) struct Check {
+    /// A file [default: those of schedules.d]
+    file: Option<PathBuf>,
+}
+
+/// Import a schedule of `hermes kanban`: a YAML file with a pattern and a command
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   supervisor schedules import ~/.hermes/cron/insta-fleet.yaml")]
-    Import {
-        /// The file, or `-` for standard input
-        file: PathBuf,
-        /// Its name [default: the name in the file, else the name of the file]
-        #[arg(long, value_name = "NAME")]
-        name: Option<ScheduleName>,
-        /// Replace a schedule of that name
-        #[arg(long)]
-        force: bool,
-    },
+pub(super) struct Import {
+    /// The file, or `-` for standard input
+    file: PathBuf,
+    /// Its name [default: the name in the file, else the name of the file]
+    #[arg(long, value_name = "NAME")]
+    name: Option<ScheduleName>,
+    /// Replace a schedule of that name
+    #[arg(long)]
+    force: bool,
 }
 
 /// A file of a schedule that was checked.
@@ -146,45 +133,44 @@ struct CheckedSchedules {
     ahead: Vec<kernel::Timestamp>,
 }
 
-pub(super) async fn run(line: &CommandLine, command: Schedules) -> Result<u8, Failure> {
-    let (client, output) = (&line.client()?, line.output);
-    refuse_worker(client)?;
-    match command.subcommand {
-        Subcommand::List => call(client, ListSchedules::default(), output).await,
-        Subcommand::Show { name } => show(client, name, output).await,
-        Subcommand::Add(add) => schedule_add::run(client, *add, output).await,
-        Subcommand::Edit { name, file } => edit(client, name, file, output).await,
-        Subcommand::Pause { name } => call(client, PauseSchedule { name, paused: true }, output).await,
-        Subcommand::Resume { name } => call(client, PauseSchedule { name, paused: false }, output).await,
-        Subcommand::Run { name } => {
-            let tick = client.call(&RunSchedule { name: name.clone() }).await?;
-            if output.json() {
-                output.value(&tick)?;
-            } else {
-                let tasks: Vec<&str> = tick.tasks.iter().map(kernel::TaskId::as_str).collect();
-                let made = if tasks.is_empty() {
-                    "its command has been started".to_owned()
-                } else {
-                    tasks.join(" ")
-                };
-                output.text(&format!("Ran {name}  {made}\n"))?;
-            }
-            Ok(0)
-        }
-        Subcommand::Rm { names } => {
-            for name in names {
-                call(client, RemoveSchedule { name }, output).await?;
-            }
-            Ok(0)
-        }
-        Subcommand::Check { file } => check(client, file, output),
-        Subcommand::Import { file, name, force } => import(client, &file, name, force, output).await,
-    }
+pub(super) async fn run(line: &CommandLine, schedules: Schedules) -> Result<u8, Failure> {
+    schedules.word.run(&nouns::client(line)?, line.output).await
 }
 
-async fn show(client: &Client, name: ScheduleName, output: Output) -> Result<u8, Failure> {
-    let lines = client.call(&ListSchedules { name: Some(name) }).await?;
-    let Some(line) = lines.first() else { return Ok(0) };
+pub(super) async fn pause(client: &Client, Pause { name }: Pause, output: Output) -> Result<u8, Failure> {
+    call(client, PauseSchedule { name, paused: true }, output).await
+}
+
+pub(super) async fn resume(client: &Client, Resume { name }: Resume, output: Output) -> Result<u8, Failure> {
+    call(client, PauseSchedule { name, paused: false }, output).await
+}
+
+pub(super) async fn tick(
+    client: &Client,
+    RunSchedule { name }: RunSchedule,
+    output: Output,
+) -> Result<u8, Failure> {
+    let tick = client.call(&RunSchedule { name: name.clone() }).await?;
+    if output.json() {
+        output.value(&tick)?;
+    } else {
+        let tasks: Vec<&str> = tick.tasks.iter().map(kernel::TaskId::as_str).collect();
+        let made = if tasks.is_empty() { "its command has been started".to_owned() } else { tasks.join(" ") };
+        output.text(&format!("Ran {name}  {made}\n"))?;
+    }
+    Ok(0)
+}
+
+pub(super) async fn rm(client: &Client, Rm { names }: Rm, output: Output) -> Result<u8, Failure> {
+    for name in names {
+        call(client, RemoveSchedule { name }, output).await?;
+    }
+    Ok(0)
+}
+
+pub(super) async fn show(client: &Client, Show { name }: Show, output: Output) -> Result<u8, Failure> {
+    let found = client.call(&ListSchedules { name: Some(name) }).await?;
+    let Some(line) = found.first() else { return Ok(0) };
     if output.json() {
         output.value(line)?;
     } else {
@@ -195,12 +181,7 @@ async fn show(client: &Client, name: ScheduleName, output: Output) -> Result<u8,
     Ok(0)
 }
 
-async fn edit(
-    client: &Client,
-    name: ScheduleName,
-    file: Option<PathBuf>,
-    output: Output,
-) -> Result<u8, Failure> {
+pub(super) async fn edit(client: &Client, Edit { name, file }: Edit, output: Output) -> Result<u8, Failure> {
     let before = text_of(client.root(), &name)?.ok_or_else(|| {
         Failure::new(Code::NotFound, format!("there is no schedule `{name}`"))
             .hint("`supervisor schedules list` lists them")
@@ -224,7 +205,7 @@ async fn edit(
 }
 
 /// Checks files by the daemon's rules, without the daemon.
-fn check(client: &Client, file: Option<PathBuf>, output: Output) -> Result<u8, Failure> {
+pub(super) fn check(client: &Client, Check { file }: Check, output: Output) -> Result<u8, Failure> {
     let files = if let Some(file) = file {
         vec![file]
     } else {
@@ -292,21 +273,14 @@ fn name_of(path: &Path) -> Result<ScheduleName, String> {
     stem.parse().map_err(|e: kernel::ParseError| format!("{}: {e}", path.display()))
 }
 
-async fn import(
-    client: &Client,
-    file: &Path,
-    name: Option<ScheduleName>,
-    replace: bool,
-    output: Output,
-) -> Result<u8, Failure> {
-    let (name_in_file, schedule) = imported(file, &read_text(file)?)?;
+pub(super) async fn import(client: &Client, import: Import, output: Output) -> Result<u8, Failure> {
+    let Import { file, name, force: replace } = import;
+    let (said, schedule) = imported(&file, &read_text(&file)?)?;
     let unnamed = |why: String| Failure::usage(why).hint("choose a name with --name");
     let name = match (name, name_in_file) {
         (Some(name), _) => name,
-        (None, Some(name_in_file)) => {
-            name_in_file.parse().map_err(|e: kernel::ParseError| unnamed(e.to_string()))?
-        }
-        (None, None) => name_of(file).map_err(unnamed)?,
+        (None, Some(said)) => said.parse().map_err(|e: kernel::ParseError| unnamed(e.to_string()))?,
+        (None, None) => name_of(&file).map_err(unnamed)?,
     };
     let path = path_of(client.root(), &name);
     let board = Some(client.board().clone()).filter(|board| *board != kernel::BoardName::default());

@@ -6,11 +6,10 @@ use std::path::PathBuf;
 use kernel::{Counted, Status, TaskId, Tenant};
 use serde::Serialize;
 
-use super::restore::refuse_worker;
 use super::tenant_directory::{self, TenantDirectory};
 use super::tenant_file::{self, TenantChanges};
 use super::tenant_settings::TenantSettings;
-use super::{CommandLine, call, pages};
+use super::{CommandLine, nouns, pages};
 use crate::client::Client;
 use crate::output::Output;
 use base::exit::Code;
@@ -19,15 +18,13 @@ use base::terminal::printable;
 use setup::config::Config;
 use setup::config::tenants::TenantConfig;
 use setup::roster::Roster;
-use verbs::{
-    Cancel, List, ListTenants, OnTasks as _, Reload, Stats, TenantLine, TenantUsage, is_open, show_tenant,
-};
+use verbs::{Cancel, List, ListTenants, OnTasks as _, Reload, Stats, TenantLine, is_open, show_tenant};
 
 /// Limit on the tasks of a request, which is one transaction that delays others.
 const PART: usize = 500;
 
 /// List, show, create, edit and remove tenants, and show their usage
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A tenant is a namespace of tasks. A file `tenants.d/NAME.toml` of the configuration says
 where it works, whose it is, what it may use, and who may see it. A running daemon reads
@@ -40,13 +37,12 @@ Examples:
   supervisor tenant rm acme --cancel")]
 pub(super) struct TenantCommand {
     #[command(subcommand)]
-    subcommand: Subcommand,
+    word: nouns::Tenant,
 }
 
-#[derive(Clone, Debug, clap::Subcommand)]
-enum Subcommand {
-    /// Create a tenant
-    #[command(after_help = "\
+/// Create a tenant
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 The directory of --dir is created where it is missing. As root it is given to
 --unix-user.
 Quotas: creates, comments, attachments, attachment_bytes, links, holds, notes,
@@ -58,69 +54,56 @@ Examples:
   supervisor tenant create acme --dir /srv/acme --unix-user acme --create-user \\
       --member ann --policy strict --assignee claude --max-runtime 1h \\
       --quota creates=20 --budget cost_usd=5 --pool gpu=1")]
-    Create {
-        /// Its name, which tasks have as their tenant
-        name: Tenant,
-        #[command(flatten)]
-        settings: Box<TenantSettings>,
-        /// Create the user of --unix-user with useradd; as root alone
-        #[arg(long, requires_all = ["unix_user", "dir"])]
-        create_user: bool,
-    },
-    /// List the tenants
-    #[command(
-        visible_alias = "ls",
-        after_help = "\
-Examples:
-  supervisor tenant list
-  supervisor tenant list --json"
-    )]
-    List,
-    /// Show a tenant
-    #[command(after_help = "\
+pub(super) struct Create {
+    /// Its name, which tasks have as their tenant
+    name: Tenant,
+    #[command(flatten)]
+    settings: Box<TenantSettings>,
+    /// Create the user of --unix-user with useradd; as root alone
+    #[arg(long, requires_all = ["unix_user", "dir"])]
+    create_user: bool,
+}
+
+/// Show a tenant
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   supervisor tenant show acme")]
-    Show {
-        /// The tenant
-        name: Tenant,
-    },
-    /// Show the tasks, files and usage of a tenant, in total and by day
-    #[command(after_help = "\
-Examples:
-  supervisor tenant usage acme
-  supervisor tenant usage acme --json")]
-    Usage {
-        /// The tenant
-        name: Tenant,
-    },
-    /// Change the settings of a tenant
-    #[command(after_help = "\
+pub(super) struct Show {
+    /// The tenant
+    name: Tenant,
+}
+
+/// Change the settings of a tenant
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 The file is written anew, without its comments. What is not named stays as it is.
 
 Examples:
   supervisor tenant edit acme --max-running 8 --member ann --member bob
   supervisor tenant edit acme --unset max_runtime --unset quotas")]
-    Edit {
-        /// The tenant
-        name: Tenant,
-        #[command(flatten)]
-        settings: Box<TenantSettings>,
-        /// Remove a key of its file (repeatable)
-        #[arg(long, value_name = "KEY")]
-        unset: Vec<String>,
-    },
-    /// Remove the file of a tenant; its tasks, its directory and its user stay
-    #[command(after_help = "\
+pub(super) struct Edit {
+    /// The tenant
+    name: Tenant,
+    #[command(flatten)]
+    settings: Box<TenantSettings>,
+    /// Remove a key of its file (repeatable)
+    #[arg(long, value_name = "KEY")]
+    unset: Vec<String>,
+}
+
+/// Remove the file of a tenant; its tasks, its directory and its user stay
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 Examples:
   supervisor tenant rm acme
   supervisor tenant rm acme --cancel")]
-    Rm {
-        /// The tenant
-        name: Tenant,
-        /// Cancel its open tasks first
-        #[arg(long)]
-        cancel: bool,
-    },
+pub(super) struct Rm {
+    /// The tenant
+    name: Tenant,
+    /// Cancel its open tasks first
+    #[arg(long)]
+    cancel: bool,
 }
 
 /// Result of a change of a tenant's file.
@@ -134,49 +117,36 @@ struct ChangedTenant {
     warnings: Vec<String>,
 }
 
-pub(super) async fn run(line: &CommandLine, command: TenantCommand) -> Result<u8, Failure> {
-    let (client, output) = (&line.client()?, line.output);
-    refuse_worker(client)?;
-    match command.subcommand {
-        Subcommand::Create { name, settings, create_user } => {
-            create(client, name, &settings, create_user, output).await
-        }
-        Subcommand::List => call(client, ListTenants::default(), output).await,
-        Subcommand::Show { name } => show(client, name, output).await,
-        Subcommand::Usage { name } => call(client, TenantUsage { name }, output).await,
-        Subcommand::Edit { name, settings, unset } => {
-            let text = tenant_file::text_of(client.root(), &name)?;
-            let (read, text) =
-                TenantChanges { settings: &settings, unset: &unset }.apply(client.root(), &name, &text)?;
-            if settings.dir.is_some() || settings.unix_user.is_some() {
-                tenant_directory::prepare(client.root(), TenantDirectory::from_config(&read))?;
-            }
-            let warnings = obstacles(client, &name, &read);
-            written(client, Edit { done: "Changed", name, text: &text }, warnings, output).await
-        }
-        Subcommand::Rm { name, cancel } => remove(client, name, cancel, output).await,
-    }
+pub(super) async fn run(line: &CommandLine, tenant: TenantCommand) -> Result<u8, Failure> {
+    tenant.word.run(&nouns::client(line)?, line.output).await
 }
 
-async fn create(
-    client: &Client,
-    name: Tenant,
-    settings: &TenantSettings,
-    create_user: bool,
-    output: Output,
-) -> Result<u8, Failure> {
+pub(super) async fn edit(client: &Client, edit: Edit, output: Output) -> Result<u8, Failure> {
+    let Edit { name, settings, unset } = edit;
+    let text = tenant_file::text_of(client.root(), &name)?;
+    let (read, text) =
+        TenantChanges { settings: &settings, unset: &unset }.apply(client.root(), &name, &text)?;
+    if settings.dir.is_some() || settings.unix_user.is_some() {
+        tenant_directory::prepare(client.root(), TenantDirectory::from_config(&read))?;
+    }
+    let warnings = obstacles(client, &name, &read);
+    written(client, NewFile { done: "Changed", name, text: &text }, warnings, output).await
+}
+
+pub(super) async fn create(client: &Client, create: Create, output: Output) -> Result<u8, Failure> {
+    let Create { name, settings, create_user } = create;
     let path = tenant_file::path_of(client.root(), &name);
     if path.symlink_metadata().is_ok() {
         return Err(Failure::new(Code::Conflict, format!("{} exists already", path.display()))
             .hint(format!("change it with `supervisor tenant edit {name}`")));
     }
-    let (read, text) = TenantChanges { settings, unset: &[] }.apply(client.root(), &name, "")?;
+    let (read, text) = TenantChanges { settings: &settings, unset: &[] }.apply(client.root(), &name, "")?;
     if create_user {
         tenant_directory::create_user(&read)?;
     }
     tenant_directory::prepare(client.root(), TenantDirectory::from_config(&read))?;
     let warnings = obstacles(client, &name, &read);
-    written(client, Edit { done: "Created", name, text: &text }, warnings, output).await
+    written(client, NewFile { done: "Created", name, text: &text }, warnings, output).await
 }
 
 /// Returns the defects of a tenant, with its undefined assignees and policies.
@@ -190,7 +160,7 @@ fn obstacles(client: &Client, name: &Tenant, tenant: &TenantConfig) -> Vec<Strin
     found
 }
 
-async fn show(client: &Client, name: Tenant, output: Output) -> Result<u8, Failure> {
+pub(super) async fn show(client: &Client, Show { name }: Show, output: Output) -> Result<u8, Failure> {
     let lines = client.call(&ListTenants { name: Some(name) }).await?;
     let Some(found) = lines.first() else { return Ok(0) };
     tell(found, output)
@@ -208,7 +178,7 @@ fn tell(line: &TenantLine, output: Output) -> Result<u8, Failure> {
 }
 
 /// A tenant's new file, and the word for the change.
-struct Edit<'a> {
+struct NewFile<'a> {
     done: &'a str,
     name: Tenant,
     text: &'a str,
@@ -217,7 +187,7 @@ struct Edit<'a> {
 /// Writes the file, makes the daemon read it, and reports obstacles of the tenant.
 async fn written(
     client: &Client,
-    Edit { done, name, text }: Edit<'_>,
+    NewFile { done, name, text }: NewFile<'_>,
     mut warnings: Vec<String>,
     output: Output,
 ) -> Result<u8, Failure> {
@@ -245,7 +215,7 @@ fn print_change(done: &str, changed: &ChangedTenant, output: Output) -> Result<u
 }
 
 /// Removes the file of a tenant that has no open task on any board.
-async fn remove(client: &Client, name: Tenant, cancel: bool, output: Output) -> Result<u8, Failure> {
+pub(super) async fn rm(client: &Client, Rm { name, cancel }: Rm, output: Output) -> Result<u8, Failure> {
     let text = tenant_file::text_of(client.root(), &name)?;
     let mut cancelled = Vec::new();
     for board in client.root().board_names()? {

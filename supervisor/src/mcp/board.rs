@@ -5,8 +5,8 @@ use std::sync::Arc;
 use kernel::TaskId;
 
 use crate::client::Client;
-use api::Ask;
-use api::command::{Command, ToolProcess};
+use api::command::{AnyCommand, ToolProcess};
+use api::{AnyReply, Ask};
 use base::failure::Failure;
 use verbs::{Offered, Tools};
 
@@ -23,8 +23,8 @@ pub(super) enum ToolBoard {
 }
 
 impl ToolBoard {
-    /// Calls the verb of a tool.
-    pub(super) async fn call<V: Command>(&self, mut verb: V) -> Result<V::Reply, Failure> {
+    /// Calls the verb behind a tool.
+    pub(super) async fn call(&self, mut verb: Box<dyn AnyCommand>) -> Result<Box<dyn AnyReply>, Failure> {
         if let Some(own) = self.own_task() {
             verb.default_to_own(own);
         }
@@ -36,15 +36,15 @@ impl ToolBoard {
                     }
                     verb.as_tool(ToolProcess::Caller)?;
                 }
-                client.call(&verb).await
+                client.call_any(&*verb).await
             }
             ToolBoard::Script(client) => {
                 verb.as_tool(ToolProcess::Daemon)?;
-                client.call(&verb).await
+                client.call_any(&*verb).await
             }
             ToolBoard::Ask(ask) => {
                 verb.as_tool(ToolProcess::Daemon)?;
-                ask.dispatch(verb).await
+                ask.dispatch_any(verb).await
             }
         }
     }

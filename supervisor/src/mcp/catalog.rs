@@ -1,16 +1,15 @@
 //! Catalog of the tools that `supervisor mcp` offers: one for each verb of the table that defines a tool.
 
-use std::pin::Pin;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use rmcp::model::{CallToolResult, JsonObject, Tool, ToolAnnotations};
 use schemars::{Schema, schema_for};
 use serde_json::Value;
 
 use super::board::ToolBoard;
-use super::outcome;
-use api::Effect;
-use api::command::Command;
+use super::outcome::{self, Verdict};
+use api::command::{AnyCommand, Command, Replies, request};
+use api::{Effect, Unfit, VerbEntry};
 use base::failure::Failure;
 use base::table;
 use verbs::{CallPluginTool, OfPlugin};
@@ -18,15 +17,14 @@ use verbs::{CallPluginTool, OfPlugin};
 /// Prefix of a tool's name, as in Hermes Kanban.
 const PREFIX: &str = "kanban_";
 
-/// A call in progress.
-type CallFuture = Pin<Box<dyn Future<Output = CallToolResult> + Send>>;
-
 /// A verb as a tool.
 #[derive(Debug)]
 pub(super) struct VerbTool {
     pub(super) verb: &'static str,
     pub(super) tool: Tool,
-    pub(super) call: fn(Arc<ToolBoard>, JsonObject) -> CallFuture,
+    entry: VerbEntry,
+    parse: fn(&[u8]) -> Result<Box<dyn AnyCommand>, Unfit>,
+    verdict: Verdict,
 }
 
 macro_rules! of_the_tools {
@@ -36,6 +34,7 @@ macro_rules! of_the_tools {
             verbs { $($verb:ident $(=> $_special:path)?,)* }
         })*
         api { $($hidden:ident,)* }
+        nouns { $($nouns:tt)* }
     ) => {
         fn made() -> Vec<VerbTool> {
             let schedules = [
@@ -74,21 +73,34 @@ impl VerbTool {
         let annotations = ToolAnnotations::new().read_only(reads).destructive(false).open_world(false);
         let tool = Tool::new(name_of(V::NAME), description.trim_end().to_owned(), arguments(schema))
             .with_annotations(annotations);
-        let call = |board: Arc<ToolBoard>, arguments: JsonObject| -> CallFuture {
-            Box::pin(async move {
-                outcome::tool_result::<V>(call::<V>(&board, arguments).await, board.is_of_a_worker())
-            })
-        };
-        Some(VerbTool { verb: V::NAME, tool, call })
+        Some(VerbTool {
+            verb: V::NAME,
+            tool,
+            entry: VerbEntry::for_verb::<V>(),
+            parse: request::<V>,
+            verdict: Replies::of::<V>().verdict,
+        })
     }
-}
 
-async fn call<V: Command>(board: &ToolBoard, arguments: JsonObject) -> Result<V::Reply, Failure> {
-    let verb = serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|e| {
-        let failure = Failure::usage(format!("invalid arguments: {e}"));
-        failure.hint(format!("the arguments of {} are those of its input schema", name_of(V::NAME)))
-    })?;
-    board.call::<V>(verb).await
+    /// Calls the tool.
+    pub(super) async fn call(&self, board: &ToolBoard, arguments: JsonObject) -> CallToolResult {
+        let outcome = match self.request(arguments) {
+            Ok(verb) => board.call(verb).await,
+            Err(refusal) => Err(refusal),
+        };
+        outcome::tool_result(&self.entry, self.verdict, outcome, board.is_of_a_worker())
+    }
+
+    fn request(&self, arguments: JsonObject) -> Result<Box<dyn AnyCommand>, Failure> {
+        (self.parse)(Value::Object(arguments).to_string().as_bytes()).map_err(|unfit| {
+            // The caller does not know the text, so its line and column say nothing.
+            let (place, text) = (unfit.inner(), unfit.to_string());
+            let place = format!(" at line {} column {}", place.line(), place.column());
+            let text = text.strip_suffix(&place).unwrap_or(&text);
+            Failure::usage(format!("invalid arguments: {text}"))
+                .hint(format!("the arguments of {} are those of its input schema", name_of(self.verb)))
+        })
+    }
 }
 
 /// Returns true if the name has the form of a plugin's tool.
@@ -105,10 +117,9 @@ pub(super) fn of_plugin(offered: &OfPlugin) -> Tool {
 
 /// Calls a tool of a plugin.
 pub(super) async fn call_plugin(board: &ToolBoard, tool: String, arguments: JsonObject) -> CallToolResult {
-    outcome::tool_result::<CallPluginTool>(
-        board.call(CallPluginTool { tool, arguments }).await,
-        board.is_of_a_worker(),
-    )
+    let outcome = board.call(Box::new(CallPluginTool { tool, arguments })).await;
+    let (entry, replies) = (VerbEntry::for_verb::<CallPluginTool>(), Replies::of::<CallPluginTool>());
+    outcome::tool_result(&entry, replies.verdict, outcome, board.is_of_a_worker())
 }
 
 fn name_of(verb: &str) -> String {

@@ -5,9 +5,10 @@
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Value, json};
 
-use api::command::Command;
-use api::{Audience, Effect};
+use api::command::Reply;
+use api::{AnyReply, Audience, Effect, VerbEntry};
 use base::failure::{Failure, Problem};
+use base::json::Buffer;
 use verbs::entries;
 
 /// Commands without a verb of the same name, which workers may not call.
@@ -15,11 +16,18 @@ const GROUPS: [&str; 10] =
     ["boards", "daemon", "lane", "login", "notify", "plugin", "profile", "schedules", "service", "tenant"];
 
 /// Makes the result of a call, as structured data and the same as text.
-pub(super) fn tool_result<V: Command>(outcome: Result<V::Reply, Failure>, is_worker: bool) -> CallToolResult {
+pub(super) fn tool_result(
+    verb: &VerbEntry,
+    verdict: Verdict,
+    outcome: Result<Box<dyn AnyReply>, Failure>,
+    is_worker: bool,
+) -> CallToolResult {
     let reply = outcome.and_then(|reply| {
-        let is_whole = V::verdict(&reply) == 0;
-        let reply = serde_json::to_value(&reply)
-            .map_err(|e| Failure::failed(format!("the reply to `{}` cannot be written: {e}", V::NAME)))?;
+        let is_whole = verdict(&*reply)? == 0;
+        let mut buffer = Buffer::of(usize::MAX);
+        let written = reply.write(&mut buffer).and_then(|()| serde_json::from_slice(&buffer.into_bytes()));
+        let reply = written
+            .map_err(|e| Failure::failed(format!("the reply to `{}` cannot be written: {e}", verb.name)))?;
         Ok((is_whole, object(reply)))
     });
     match reply {
@@ -28,10 +36,13 @@ pub(super) fn tool_result<V: Command>(outcome: Result<V::Reply, Failure>, is_wor
         Ok((false, reply)) => CallToolResult::structured_error(reply),
         Err(mut failure) => {
             failure.hint = failure.hint.filter(|hint| !is_worker || workers_may(hint));
-            refused(&failure, V::EFFECT)
+            refused(&failure, verb.effect)
         }
     }
 }
+
+/// Returns the exit code for a reply.
+pub(super) type Verdict = fn(&Reply) -> Result<u8, Failure>;
 
 /// Wraps a list in an object, because results must be objects.
 fn object(reply: Value) -> Value {
@@ -69,8 +80,16 @@ fn refused(failure: &Failure, effect: Effect) -> CallToolResult {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use api::command::{Command, Replies};
     use base::exit::Code;
     use verbs::{Complete, Show};
+
+    fn tool_result<V: Command>(
+        outcome: Result<Box<dyn AnyReply>, Failure>,
+        is_worker: bool,
+    ) -> CallToolResult {
+        super::tool_result(&VerbEntry::for_verb::<V>(), Replies::of::<V>().verdict, outcome, is_worker)
+    }
 
     fn text(result: &CallToolResult) -> String {
         serde_json::to_value(&result.content).unwrap()[0]["text"].as_str().unwrap().to_owned()

@@ -103,7 +103,7 @@ impl ServerHandler for McpServer {
         // The semaphore is never closed.
         let _turn = self.calls.acquire().await.ok();
         let arguments = request.arguments.unwrap_or_default();
-        Ok((listed.call)(Arc::clone(&self.board), arguments).await.into())
+        Ok(listed.call(&self.board, arguments).await.into())
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::parse;
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
 
@@ -44,11 +44,7 @@ pub struct AnswerReply {
 }
 
 impl Verb for Answer {
-    const NAME: &'static str = "answer";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    const MEMBERS: bool = true;
-    type Reply = AnswerReply;
+    verb! { "answer": Operator, Write, members => AnswerReply }
 
     async fn run(self, call: Call) -> Result<AnswerReply, Failure> {
         let id = parse::named(self.task_id)?;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::bulk::{Bulk, outcome, shown};
 use super::parse;
 use api::command::Command;
-use api::{Audience, Call, Effect, Scope, Tool, Verb, not_for_members};
+use api::{Call, Verb, not_for_members, verb};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::printable;
@@ -48,12 +48,7 @@ pub struct Approve {
 }
 
 impl Verb for Approve {
-    const NAME: &'static str = "approve";
-    const AUDIENCE: Audience = Audience::Worker;
-    const EFFECT: Effect = Effect::Write;
-    const MEMBERS: bool = true;
-    const TOOL: Option<Tool> = Some(Tool { scope: Scope::Reviewer, about: "It ends the review." });
-    type Reply = Bulk;
+    verb! { "approve": Worker, Write, members, tool(Reviewer, "It ends the review.") => Bulk }
 
     fn default_to_own(&mut self, own: &TaskId) {
         if self.ids.is_empty() {

@@ -13,7 +13,7 @@ use workspace::Loss;
 use super::bulk::{Bulk, TaskResult, outcome};
 use super::selection::{FLAGS, Matching, on_tasks};
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb, blocking};
+use api::{Call, Verb, blocking, verb};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::paths::Root;
@@ -65,11 +65,7 @@ pub struct Archive {
 on_tasks!(Archive);
 
 impl Verb for Archive {
-    const NAME: &'static str = "archive";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    const MEMBERS: bool = true;
-    type Reply = Bulk;
+    verb! { "archive": Operator, Write, members => Bulk }
 
     fn answered_within(&self) -> Duration {
         Duration::from_mins(10)

@@ -8,7 +8,7 @@ use super::block::Block;
 use super::bulk::{Bulk, outcome, shown};
 use super::parse;
 use api::command::Command;
-use api::{Audience, Call, Effect, Scope, Tool, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::invocation::Invocation;
 
@@ -48,14 +48,11 @@ pub struct Ask {
 }
 
 impl Verb for Ask {
-    const NAME: &'static str = "ask";
-    const AUDIENCE: Audience = Audience::Worker;
-    const EFFECT: Effect = Effect::Write;
-    const TOOL: Option<Tool> = Some(Tool {
-        scope: Scope::Worker,
-        about: "A person answers, which may take long: the call ends the run, and the next run reads the answer.",
-    });
-    type Reply = Bulk;
+    verb! {
+        "ask": Worker, Write,
+        tool(Worker, "A person answers, which may take long: the call ends the run, and the next run reads the answer.")
+        => Bulk
+    }
 
     fn default_to_own(&mut self, own: &TaskId) {
         self.task_id.get_or_insert_with(|| own.clone());

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::selection::{FLAGS, Matching};
 use super::{obstacles, parse};
 use api::command::Command;
-use api::{Audience, Call, Effect, Scope, Tool, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::terminal::Screen;
 
@@ -49,12 +49,7 @@ pub struct Assigned {
 }
 
 impl Verb for Assign {
-    const NAME: &'static str = "assign";
-    const AUDIENCE: Audience = Audience::Orchestrator;
-    const EFFECT: Effect = Effect::Write;
-    const MEMBERS: bool = true;
-    const TOOL: Option<Tool> = Some(Tool { scope: Scope::Orchestrator, about: "" });
-    type Reply = Assigned;
+    verb! { "assign": Orchestrator, Write, members, tool(Orchestrator, "") => Assigned }
 
     async fn run(self, call: Call) -> Result<Assigned, Failure> {
         let profile = self.profile.ok_or_else(|| {

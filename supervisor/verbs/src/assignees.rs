@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::pages::{self, Listed, PageRequest, PagedRow, pages};
 use super::{cursor, obstacles};
 use api::command::{Command, ToolProcess};
-use api::{Audience, Call, Effect, Scope, Tool, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
 
@@ -54,14 +54,11 @@ impl PagedRow for AssigneeLine {
 pages!(Assignees, AssigneeLine);
 
 impl Verb for Assignees {
-    const NAME: &'static str = "assignees";
-    const AUDIENCE: Audience = Audience::Worker;
-    const EFFECT: Effect = Effect::Read;
-    const TOOL: Option<Tool> = Some(Tool {
-        scope: Scope::Orchestrator,
-        about: "It returns a page of 50 names unless `limit` says otherwise.",
-    });
-    type Reply = Listed<AssigneeLine>;
+    verb! {
+        "assignees": Worker, Read,
+        tool(Orchestrator, "It returns a page of 50 names unless `limit` says otherwise.")
+        => Listed<AssigneeLine>
+    }
 
     async fn run(self, call: Call) -> Result<Listed<AssigneeLine>, Failure> {
         let wanted = PageRequest::by(&self);

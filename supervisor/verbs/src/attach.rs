@@ -18,7 +18,7 @@ use super::attached_file::read;
 use super::attachments::{self, StoredAttachment};
 use super::parse;
 use api::command::{Command, ToolProcess};
-use api::{Audience, Call, Effect, Scope, Tool, Verb, VerbRequest};
+use api::{Call, Verb, VerbRequest, verb};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::{Screen, printable};
@@ -162,15 +162,12 @@ impl Attach {
 }
 
 impl Verb for Attach {
-    const NAME: &'static str = "attach";
-    const AUDIENCE: Audience = Audience::Worker;
-    const EFFECT: Effect = Effect::Write;
-    const MEMBERS: bool = true;
-    const TOOL: Option<Tool> = Some(Tool {
-        scope: Scope::Worker,
-        about: "Give the text in `content`, or other bytes in `content_base64`, or the path of a file that you can read in `path`.",
-    });
-    type Reply = StoredAttachment;
+    verb! {
+        "attach": Worker, Write,
+        members,
+        tool(Worker, "Give the text in `content`, or other bytes in `content_base64`, or the path of a file that you can read in `path`.")
+        => StoredAttachment
+    }
 
     fn http_request(&self) -> Result<VerbRequest, Failure> {
         if self.content.is_some() || self.content_base64.is_some() {

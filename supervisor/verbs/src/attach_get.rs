@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attachments::{StoredAttachment, place_of};
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
@@ -34,10 +34,7 @@ pub struct AttachGet {
 }
 
 impl Verb for AttachGet {
-    const NAME: &'static str = "attach-get";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    type Reply = StoredAttachment;
+    verb! { "attach-get": Operator, Read => StoredAttachment }
 
     async fn run(self, call: Call) -> Result<StoredAttachment, Failure> {
         let id = self.attachment_id;

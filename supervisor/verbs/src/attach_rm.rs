@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
 
@@ -25,11 +25,7 @@ pub struct AttachRm {
 }
 
 impl Verb for AttachRm {
-    const NAME: &'static str = "attach-rm";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    const MEMBERS: bool = true;
-    type Reply = Attachment;
+    verb! { "attach-rm": Operator, Write, members => Attachment }
 
     async fn run(self, call: Call) -> Result<Attachment, Failure> {
         let id = self.attachment_id;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::parse;
 use api::command::Command;
-use api::{Audience, Call, Effect, Scope, Tool, Verb, blocking};
+use api::{Call, Verb, blocking, verb};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::{Cell, Screen};
@@ -47,12 +47,12 @@ impl StoredAttachment {
 }
 
 impl Verb for Attachments {
-    const NAME: &'static str = "attachments";
-    const AUDIENCE: Audience = Audience::Worker;
-    const EFFECT: Effect = Effect::Read;
-    const MEMBERS: bool = true;
-    const TOOL: Option<Tool> = Some(Tool { scope: Scope::Worker, about: "Each file is at `stored_path`." });
-    type Reply = Vec<StoredAttachment>;
+    verb! {
+        "attachments": Worker, Read,
+        members,
+        tool(Worker, "Each file is at `stored_path`.")
+        => Vec<StoredAttachment>
+    }
 
     fn default_to_own(&mut self, own: &TaskId) {
         self.task_id.get_or_insert_with(|| own.clone());

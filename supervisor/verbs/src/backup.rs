@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb, blocking};
+use api::{Call, Verb, blocking, verb};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::{Screen, printable};
@@ -51,12 +51,12 @@ pub struct BackupReport {
 }
 
 impl Verb for Backup {
-    const NAME: &'static str = "backup";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    // The request contains a path of the host.
-    const SESSIONS: bool = false;
-    type Reply = BackupReport;
+    verb! {
+        "backup": Operator, Read,
+        // The request contains a path of the host.
+        no_sessions
+        => BackupReport
+    }
 
     fn answered_within(&self) -> Duration {
         Duration::from_hours(24)

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::bulk::{Bulk, outcome, shown};
 use super::parse;
 use api::command::Command;
-use api::{Audience, Call, Effect, Scope, Tool, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::invocation::Invocation;
 
@@ -64,15 +64,12 @@ pub struct Block {
 }
 
 impl Verb for Block {
-    const NAME: &'static str = "block";
-    const AUDIENCE: Audience = Audience::Worker;
-    const EFFECT: Effect = Effect::Write;
-    const MEMBERS: bool = true;
-    const TOOL: Option<Tool> = Some(Tool {
-        scope: Scope::Worker,
-        about: "Call it when you cannot continue without somebody else; it ends the run. A question with choices is answered fastest.",
-    });
-    type Reply = Bulk;
+    verb! {
+        "block": Worker, Write,
+        members,
+        tool(Worker, "Call it when you cannot continue without somebody else; it ends the run. A question with choices is answered fastest.")
+        => Bulk
+    }
 
     fn default_to_own(&mut self, own: &TaskId) {
         self.task_id.get_or_insert_with(|| own.clone());

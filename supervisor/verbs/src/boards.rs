@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use api::command::Command;
-use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
+use api::{Call, Verb, blocking, verb};
 use base::cli_context;
 use base::exit::Code;
 use base::failure::Failure;
@@ -19,10 +19,18 @@ use daemon::{Presence, check_workspace};
 use service::details::Details;
 
 /// List the boards of a root.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[command(
+    about = "List the boards",
+    after_help = "\
+Examples:
+  supervisor boards list
+  supervisor boards list --all --json"
+)]
 pub struct ListBoards {
     /// True if removed boards that are kept are listed, too.
+    #[arg(long, help = "Include removed boards that are still kept")]
     pub all: bool,
 }
 
@@ -72,11 +80,7 @@ pub struct BoardLine {
 }
 
 impl Verb for ListBoards {
-    const NAME: &'static str = "boards";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    const ON: OnBoard = OnBoard::None;
-    type Reply = Vec<BoardLine>;
+    verb! { "boards": Operator, Read, on(None) => Vec<BoardLine> }
 
     async fn run(self, call: Call) -> Result<Vec<BoardLine>, Failure> {
         apart(move || list(call.service.root(), call.board_name(), self.all)).await
@@ -108,11 +112,7 @@ impl Command for ListBoards {
 }
 
 impl Verb for CreateBoard {
-    const NAME: &'static str = "create-board";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    const ON: OnBoard = OnBoard::None;
-    type Reply = BoardLine;
+    verb! { "create-board": Operator, Write, on(None) => BoardLine }
 
     async fn run(self, call: Call) -> Result<BoardLine, Failure> {
         let warnings = unusable_workdir(&self.details, &call).await;
@@ -142,11 +142,7 @@ impl Command for CreateBoard {
 }
 
 impl Verb for EditBoard {
-    const NAME: &'static str = "edit-board";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    const ON: OnBoard = OnBoard::None;
-    type Reply = BoardLine;
+    verb! { "edit-board": Operator, Write, on(None) => BoardLine }
 
     async fn run(self, call: Call) -> Result<BoardLine, Failure> {
         let warnings = unusable_workdir(&self.details, &call).await;

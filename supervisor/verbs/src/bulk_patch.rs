@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bulk::Bulk;
 use super::patch::{Patch, nobody};
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 
 /// Limit on the tasks of one change, as one transaction changes them all.
@@ -69,12 +69,7 @@ impl BulkPatch {
 }
 
 impl Verb for BulkPatch {
-    const NAME: &'static str = "bulk-patch";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    const MEMBERS: bool = true;
-    const ROWS: bool = true;
-    type Reply = Bulk;
+    verb! { "bulk-patch": Operator, Write, members, rows => Bulk }
 
     fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
         self.clone().patch()?.confine(tenant)

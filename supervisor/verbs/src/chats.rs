@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use api::command::Command;
-use api::{Audience, Call, Effect, OnBoard, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::terminal::{Cell, Ink, Screen};
 use base::time::timestamp;
@@ -75,16 +75,19 @@ async fn probe(service: &Service, name: &str) -> Result<String, String> {
 }
 
 /// List the configured chats, and the state of their bridges
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[command(
+    about = "List the chats, and the state of their bridges",
+    after_help = "\
+Examples:
+  supervisor chat list
+  supervisor chat list --json"
+)]
 pub struct ListChats {}
 
 impl Verb for ListChats {
-    const NAME: &'static str = "chats";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    const ON: OnBoard = OnBoard::None;
-    type Reply = Vec<Configured>;
+    verb! { "chats": Operator, Read, on(None) => Vec<Configured> }
 
     async fn run(self, call: Call) -> Result<Vec<Configured>, Failure> {
         Ok(configured(&call.service))
@@ -129,8 +132,17 @@ fn standing(chat: &Configured) -> (Ink, &'static str) {
 }
 
 /// Check whether the services of chats respond
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[command(
+    about = "Check whether the services of the chats respond",
+    after_help = "\
+Exit code: 0 if all can be used, else 1.
+
+Examples:
+  supervisor chat check
+  supervisor chat check team --json"
+)]
 pub struct CheckChat {
     /// Only this chat.
     pub name: Option<String>,
@@ -148,11 +160,7 @@ pub struct Probed {
 }
 
 impl Verb for CheckChat {
-    const NAME: &'static str = "check-chat";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    const ON: OnBoard = OnBoard::None;
-    type Reply = Vec<Probed>;
+    verb! { "check-chat": Operator, Read, on(None) => Vec<Probed> }
 
     async fn run(self, call: Call) -> Result<Vec<Probed>, Failure> {
         let chats = configured(&call.service);

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb, blocking, hash_token};
+use api::{Call, Verb, blocking, hash_token, verb};
 use base::cli_context;
 use base::exit::Code;
 use base::failure::Failure;
@@ -95,10 +95,7 @@ impl std::fmt::Debug for ClaimReply {
 }
 
 impl Verb for Claim {
-    const NAME: &'static str = "claim";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    type Reply = ClaimReply;
+    verb! { "claim": Operator, Write => ClaimReply }
 
     async fn run(self, call: Call) -> Result<ClaimReply, Failure> {
         let wanted = match (self.task_id, self.assignee) {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{obstacles, parse};
 use api::command::Command;
-use api::{Audience, Call, Effect, Scope, Tool, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::{Screen, printable};
@@ -71,13 +71,12 @@ fn trimmed(text: String, most: u32) -> String {
 }
 
 impl Verb for Comment {
-    const NAME: &'static str = "comment";
-    const AUDIENCE: Audience = Audience::Worker;
-    const EFFECT: Effect = Effect::Write;
-    const MEMBERS: bool = true;
-    const TOOL: Option<Tool> =
-        Some(Tool { scope: Scope::Worker, about: "The people and the later workers of the task read it." });
-    type Reply = Commented;
+    verb! {
+        "comment": Worker, Write,
+        members,
+        tool(Worker, "The people and the later workers of the task read it.")
+        => Commented
+    }
 
     fn default_to_own(&mut self, own: &TaskId) {
         self.task_id.get_or_insert_with(|| own.clone());

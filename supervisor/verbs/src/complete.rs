@@ -8,7 +8,7 @@ use super::bulk::{Bulk, handed_over, shown};
 use super::handoff_check;
 use super::parse;
 use api::command::Command;
-use api::{Audience, Call, Effect, Scope, Tool, Verb};
+use api::{Call, Verb, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::invocation::Invocation;
@@ -47,14 +47,11 @@ pub struct Complete {
 }
 
 impl Verb for Complete {
-    const NAME: &'static str = "complete";
-    const AUDIENCE: Audience = Audience::Worker;
-    const EFFECT: Effect = Effect::Write;
-    const TOOL: Option<Tool> = Some(Tool {
-        scope: Scope::Worker,
-        about: "Call it once, as the last thing you do: the run ends with it. Name only files that exist as artifacts, with paths from the workspace on.",
-    });
-    type Reply = Bulk;
+    verb! {
+        "complete": Worker, Write,
+        tool(Worker, "Call it once, as the last thing you do: the run ends with it. Name only files that exist as artifacts, with paths from the workspace on.")
+        => Bulk
+    }
 
     fn default_to_own(&mut self, own: &TaskId) {
         if self.task_ids.is_empty() {

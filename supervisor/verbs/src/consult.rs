@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::obstacles;
 use api::command::Command;
-use api::{Audience, Call, Effect, HangUp, REPLY_TIME, Scope, Tool, Verb, to_its_end};
+use api::{Call, REPLY_TIME, Verb, to_its_end, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Screen, printable_lines};
@@ -68,15 +68,12 @@ pub struct ConsultReply {
 }
 
 impl Verb for Consult {
-    const NAME: &'static str = "consult";
-    const AUDIENCE: Audience = Audience::Worker;
-    const EFFECT: Effect = Effect::Write;
-    const TOOL: Option<Tool> = Some(Tool {
-        scope: Scope::Worker,
-        about: "It returns the answer, possibly after minutes; after 5 minutes without one, ask the same question again to keep waiting. Ask for what you need to continue; delegate work with kanban_create.",
-    });
-    const HANG_UP: HangUp = HangUp::Ends;
-    type Reply = ConsultReply;
+    verb! {
+        "consult": Worker, Write,
+        tool(Worker, "It returns the answer, possibly after minutes; after 5 minutes without one, ask the same question again to keep waiting. Ask for what you need to continue; delegate work with kanban_create."),
+        hang_up(Ends)
+        => ConsultReply
+    }
 
     fn answered_within(&self) -> Duration {
         REPLY_TIME + self.timeout.duration().min(LONGEST)

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::attachments::{place_of, provide_files};
 use super::parse;
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::{Screen, printable_lines};
@@ -33,11 +33,7 @@ pub struct Contextual {
 }
 
 impl Verb for Context {
-    const NAME: &'static str = "context";
-    const AUDIENCE: Audience = Audience::Worker;
-    const EFFECT: Effect = Effect::Read;
-    const MEMBERS: bool = true;
-    type Reply = Contextual;
+    verb! { "context": Worker, Read, members => Contextual }
 
     async fn run(self, call: Call) -> Result<Contextual, Failure> {
         let id = parse::named(self.task_id)?;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{notify_default, obstacles, parse, tenant_defaults};
 use api::command::Command;
-use api::{Audience, Call, Effect, Scope, Tool, Verb, confine_to, not_for_members};
+use api::{Call, Verb, confine_to, not_for_members, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::invocation::Invocation;
@@ -215,15 +215,12 @@ impl Create {
 }
 
 impl Verb for Create {
-    const NAME: &'static str = "create";
-    const AUDIENCE: Audience = Audience::Worker;
-    const EFFECT: Effect = Effect::Write;
-    const MEMBERS: bool = true;
-    const TOOL: Option<Tool> = Some(Tool {
-        scope: Scope::Worker,
-        about: "It runs in parallel with your task; link the two if one has to wait for the other.",
-    });
-    type Reply = CreateReply;
+    verb! {
+        "create": Worker, Write,
+        members,
+        tool(Worker, "It runs in parallel with your task; link the two if one has to wait for the other.")
+        => CreateReply
+    }
 
     fn policy(&self) -> Option<&str> {
         self.policy.as_deref()

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use api::command::Command;
-use api::{Audience, Call, Effect, OnBoard, Verb, blocking, confine_to};
+use api::{Call, Verb, blocking, confine_to, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Cell, Screen};
@@ -36,14 +36,14 @@ pub struct DashboardLink {
 }
 
 impl Verb for OpenDashboard {
-    const NAME: &'static str = "open-dashboard";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Daemon;
-    const ON: OnBoard = OnBoard::None;
-    const MEMBERS: bool = true;
-    // If a session could open another one, it could prolong itself without end.
-    const SESSIONS: bool = false;
-    type Reply = DashboardLink;
+    verb! {
+        "open-dashboard": Operator, Daemon,
+        on(None),
+        members,
+        // If a session could open another one, it could prolong itself without end.
+        no_sessions
+        => DashboardLink
+    }
 
     fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
         confine_to(tenant, &mut self.tenant)
@@ -96,8 +96,15 @@ impl Command for OpenDashboard {
 }
 
 /// List the sessions of the dashboard
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[command(
+    about = "List the sessions of browsers",
+    after_help = "\
+Examples:
+  supervisor dashboard sessions
+  supervisor dashboard sessions --json"
+)]
 pub struct DashboardSessions {}
 
 /// A session of the dashboard.
@@ -138,12 +145,7 @@ fn is_open_to(call: &Call) -> impl Fn(&Owner) -> bool + Send + 'static {
 }
 
 impl Verb for DashboardSessions {
-    const NAME: &'static str = "dashboard-sessions";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Daemon;
-    const ON: OnBoard = OnBoard::None;
-    const MEMBERS: bool = true;
-    type Reply = Vec<DashboardSession>;
+    verb! { "dashboard-sessions": Operator, Daemon, on(None), members => Vec<DashboardSession> }
 
     async fn run(self, call: Call) -> Result<Vec<DashboardSession>, Failure> {
         let is_open = is_open_to(&call);
@@ -177,12 +179,21 @@ impl Command for DashboardSessions {
 }
 
 /// End sessions of the dashboard, and revoke unused links
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[command(
+    about = "End sessions of browsers; with --all, also withdraw the links that were not used",
+    after_help = "\
+Examples:
+  supervisor dashboard revoke 3f9a01c2
+  supervisor dashboard revoke --all"
+)]
 pub struct RevokeDashboard {
-    /// Ids of the sessions to end.
+    /// The sessions.
+    #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
     pub sessions: Vec<String>,
-    /// Ends all sessions, and revokes all unused links.
+    /// All of them, and all links.
+    #[arg(long, help = "End all of them")]
     pub all: bool,
 }
 
@@ -193,12 +204,7 @@ pub struct Revoked {
 }
 
 impl Verb for RevokeDashboard {
-    const NAME: &'static str = "revoke-dashboard";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Daemon;
-    const ON: OnBoard = OnBoard::None;
-    const MEMBERS: bool = true;
-    type Reply = Revoked;
+    verb! { "revoke-dashboard": Operator, Daemon, on(None), members => Revoked }
 
     async fn run(self, call: Call) -> Result<Revoked, Failure> {
         if self.all != self.sessions.is_empty() {

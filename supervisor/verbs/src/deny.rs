@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, outcome, shown};
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 
 /// Deny tasks that wait for approval
@@ -28,11 +28,7 @@ pub struct Deny {
 }
 
 impl Verb for Deny {
-    const NAME: &'static str = "deny";
-    const AUDIENCE: Audience = Audience::Worker;
-    const EFFECT: Effect = Effect::Write;
-    const MEMBERS: bool = true;
-    type Reply = Bulk;
+    verb! { "deny": Worker, Write, members => Bulk }
 
     async fn run(self, call: Call) -> Result<Bulk, Failure> {
         let reason = self.reason.ok_or_else(|| {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::parse;
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::terminal::{Ink, Screen, printable};
 use base::time::timestamp;
@@ -36,10 +36,7 @@ pub struct Diagnostics {
 }
 
 impl Verb for Diagnostics {
-    const NAME: &'static str = "diagnostics";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    type Reply = Vec<DiagnosedSubject>;
+    verb! { "diagnostics": Operator, Read => Vec<DiagnosedSubject> }
 
     async fn run(self, call: Call) -> Result<Vec<DiagnosedSubject>, Failure> {
         let board = call.board()?.name().clone();

@@ -11,7 +11,7 @@ use workspace::{Detail, Diff as Found, FileDiff, FileStatus, LineKind};
 
 use super::parse;
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::invocation::Invocation;
@@ -65,11 +65,7 @@ pub struct DiffReply {
 }
 
 impl Verb for Diff {
-    const NAME: &'static str = "diff";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    const MEMBERS: bool = true;
-    type Reply = DiffReply;
+    verb! { "diff": Operator, Read, members => DiffReply }
 
     fn answered_within(&self) -> Duration {
         ANSWERED

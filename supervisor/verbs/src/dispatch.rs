@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb, flag};
+use api::{Call, Verb, flag, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Cell, Screen, printable};
@@ -129,10 +129,7 @@ impl Dispatched {
 }
 
 impl Verb for Dispatch {
-    const NAME: &'static str = "dispatch";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    type Reply = Dispatched;
+    verb! { "dispatch": Operator, Read => Dispatched }
 
     async fn run(self, call: Call) -> Result<Dispatched, Failure> {
         if self.dry_run {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::fleet_root::ParentDirectory;
 use super::{notify_default, obstacles, parse, tenant_defaults};
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb, blocking, confine_to};
+use api::{Call, Verb, blocking, confine_to, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::invocation::Invocation;
@@ -307,11 +307,7 @@ impl DispatchFleet {
 }
 
 impl Verb for DispatchFleet {
-    const NAME: &'static str = "dispatch-fleet";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    const MEMBERS: bool = true;
-    type Reply = FleetDispatched;
+    verb! { "dispatch-fleet": Operator, Write, members => FleetDispatched }
 
     fn answered_within(&self) -> Duration {
         // A separate process examines each directory.

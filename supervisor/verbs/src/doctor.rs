@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::status;
 use api::command::Command;
-use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
+use api::{Call, Verb, blocking, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Ink, Screen, printable};
@@ -36,11 +36,7 @@ pub struct Doctor {
 }
 
 impl Verb for Doctor {
-    const NAME: &'static str = "doctor";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    const ON: OnBoard = OnBoard::None;
-    type Reply = DoctorReport;
+    verb! { "doctor": Operator, Read, on(None) => DoctorReport }
 
     async fn run(self, call: Call) -> Result<DoctorReport, Failure> {
         let troubles = status::troubles(&call);

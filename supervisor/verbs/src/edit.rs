@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{create, obstacles, parse};
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb, not_for_members, require_own};
+use api::{Call, Verb, not_for_members, require_own, verb};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::Screen;
@@ -169,11 +169,7 @@ impl Edit {
 }
 
 impl Verb for Edit {
-    const NAME: &'static str = "edit";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    const MEMBERS: bool = true;
-    type Reply = Edited;
+    verb! { "edit": Operator, Write, members => Edited }
 
     fn policy(&self) -> Option<&str> {
         self.policy.as_deref()

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use api::command::Command;
-use api::{Audience, Call, Effect, REPLY_TIME, Verb, confine_to};
+use api::{Call, REPLY_TIME, Verb, confine_to, verb};
 use base::failure::Failure;
 use base::terminal::{Ink, Screen, printable};
 use base::time::timestamp;
@@ -82,11 +82,7 @@ impl Events {
 }
 
 impl Verb for Events {
-    const NAME: &'static str = "events";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    const MEMBERS: bool = true;
-    type Reply = EventPage;
+    verb! { "events": Operator, Read, members => EventPage }
 
     fn answered_within(&self) -> Duration {
         REPLY_TIME + Duration::from_secs(self.wait).min(LONGEST_WAIT)

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb, blocking};
+use api::{Call, Verb, blocking, verb};
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
 use upkeep::transfer::attached;
@@ -49,12 +49,12 @@ impl Export {
 }
 
 impl Verb for Export {
-    const NAME: &'static str = "export";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    // The request names a file of the host.
-    const SESSIONS: bool = false;
-    type Reply = ExportReport;
+    verb! {
+        "export": Operator, Read,
+        // The request names a file of the host.
+        no_sessions
+        => ExportReport
+    }
 
     fn answered_within(&self) -> Duration {
         Duration::from_hours(24)

@@ -7,7 +7,7 @@ use workspace::{Name, Worktree};
 
 use super::create::{CreateReply, place_of};
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Ink, Screen, printable};
@@ -63,11 +63,7 @@ fn branch(task: &Task) -> Option<String> {
 }
 
 impl Verb for Fork {
-    const NAME: &'static str = "fork";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    const MEMBERS: bool = true;
-    type Reply = CreateReply;
+    verb! { "fork": Operator, Write, members => CreateReply }
 
     async fn run(self, mut call: Call) -> Result<CreateReply, Failure> {
         if self.body.trim().is_empty() {

@@ -27,6 +27,7 @@ macro_rules! readers {
             verbs { $($verb:ident $(=> $_special:path)?,)* }
         })*
         api { $($hidden:ident,)* }
+        nouns { $($nouns:tt)* }
     ) => {
         fn readers() -> Vec<(&'static str, Read)> {
             vec![

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::usage_text::bytes_brief;
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb, blocking};
+use api::{Call, Verb, blocking, verb};
 use base::failure::Failure;
 use base::terminal::{Ink, Screen};
 use daemon::REPLY_AGE;
@@ -92,10 +92,7 @@ impl Collected {
 }
 
 impl Verb for Gc {
-    const NAME: &'static str = "gc";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    type Reply = Collected;
+    verb! { "gc": Operator, Write => Collected }
 
     fn answered_within(&self) -> Duration {
         Duration::from_mins(10)

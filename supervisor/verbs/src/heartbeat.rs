@@ -7,7 +7,7 @@ use shim::rundir::RunDir;
 
 use super::parse;
 use api::command::Command;
-use api::{Audience, Call, Effect, Scope, Tool, Verb, blocking};
+use api::{Call, Verb, blocking, verb};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::Screen;
@@ -28,12 +28,7 @@ pub struct Heartbeat {
 }
 
 impl Verb for Heartbeat {
-    const NAME: &'static str = "heartbeat";
-    const AUDIENCE: Audience = Audience::Worker;
-    const EFFECT: Effect = Effect::Write;
-    const TOOL: Option<Tool> =
-        Some(Tool { scope: Scope::Worker, about: "Call it every few minutes during long work." });
-    type Reply = Run;
+    verb! { "heartbeat": Worker, Write, tool(Worker, "Call it every few minutes during long work.") => Run }
 
     fn default_to_own(&mut self, own: &TaskId) {
         self.task_id.get_or_insert_with(|| own.clone());

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::selection::{COMMON_FLAGS, Matching, OnTasks, TaskFilter};
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
 use base::time::timestamp::{self, When};
@@ -115,10 +115,7 @@ impl HoldTarget {
 }
 
 impl Verb for Hold {
-    const NAME: &'static str = "hold";
-    const AUDIENCE: Audience = Audience::Worker;
-    const EFFECT: Effect = Effect::Write;
-    type Reply = Vec<kernel::Hold>;
+    verb! { "hold": Worker, Write => Vec<kernel::Hold> }
 
     async fn run(self, call: Call) -> Result<Vec<kernel::Hold>, Failure> {
         let until = self.until.map(When::timestamp);

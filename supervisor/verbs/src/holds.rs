@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::terminal::{Cell, Screen};
 use base::time::timestamp;
@@ -20,11 +20,7 @@ Examples:
 pub struct Holds {}
 
 impl Verb for Holds {
-    const NAME: &'static str = "holds";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    const MEMBERS: bool = true;
-    type Reply = Vec<kernel::Hold>;
+    verb! { "holds": Operator, Read, members => Vec<kernel::Hold> }
 
     async fn run(self, call: Call) -> Result<Vec<kernel::Hold>, Failure> {
         let tenant = call.confined().cloned();

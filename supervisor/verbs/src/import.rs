@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use api::command::Command;
-use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
+use api::{Call, Verb, blocking, verb};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::Screen;
@@ -45,13 +45,13 @@ pub struct Import {
 }
 
 impl Verb for Import {
-    const NAME: &'static str = "import";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    const ON: OnBoard = OnBoard::None;
-    // The request names a file of the host.
-    const SESSIONS: bool = false;
-    type Reply = ImportReport;
+    verb! {
+        "import": Operator, Write,
+        on(None),
+        // The request names a file of the host.
+        no_sessions
+        => ImportReport
+    }
 
     fn answered_within(&self) -> Duration {
         Duration::from_hours(24)

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use api::command::Command;
-use api::{Audience, Call, Effect, OnBoard, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::terminal::{Ink, Screen};
 
@@ -31,11 +31,7 @@ pub struct Initialised {
 }
 
 impl Verb for Init {
-    const NAME: &'static str = "init";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    const ON: OnBoard = OnBoard::Made;
-    type Reply = Initialised;
+    verb! { "init": Operator, Write, on(Made) => Initialised }
 
     async fn run(self, call: Call) -> Result<Initialised, Failure> {
         let board_id = call.read(|view| view.board_id()).await?;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::bulk::{Bulk, TaskResult, outcome};
 use super::selection::{FLAGS, Matching, Rows, on_tasks};
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb, blocking};
+use api::{Call, Verb, blocking, verb};
 use base::exit::Code;
 use base::failure::{Failure, with_causes};
 use base::terminal::Screen;
@@ -130,11 +130,7 @@ impl Rows for Killed {
 }
 
 impl Verb for Kill {
-    const NAME: &'static str = "kill";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    const MEMBERS: bool = true;
-    type Reply = Killed;
+    verb! { "kill": Operator, Write, members => Killed }
 
     async fn run(self, call: Call) -> Result<Killed, Failure> {
         call.refuse_live_without_daemon(&self.task_ids).await?;

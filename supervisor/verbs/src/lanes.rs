@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{lane_needs, lane_program};
 use api::command::Command;
-use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
+use api::{Call, Verb, blocking, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::paths::Root;
@@ -21,10 +21,15 @@ use setup::roster::{Roster, changed, did_you_mean, unread_lane};
 use upkeep::doctor::{CheckResult, DoctorReport, HostCheck};
 
 /// List the lanes.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+Examples:
+  supervisor lane list
+  supervisor lane list --json")]
 pub struct ListLanes {
     /// Only this one.
+    #[arg(skip)]
     pub name: Option<Profile>,
 }
 
@@ -52,11 +57,7 @@ impl NamedLane {
 }
 
 impl Verb for ListLanes {
-    const NAME: &'static str = "lanes";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    const ON: OnBoard = OnBoard::None;
-    type Reply = Vec<NamedLane>;
+    verb! { "lanes": Operator, Read, on(None) => Vec<NamedLane> }
 
     async fn run(self, call: Call) -> Result<Vec<NamedLane>, Failure> {
         let roster = call.service.roster();
@@ -113,21 +114,22 @@ impl Command for ListLanes {
 }
 
 /// Check whether this host has what a lane needs.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[command(after_help = "\
+Examples:
+  supervisor lane check codex")]
 pub struct CheckLane {
     /// The lane.
     pub name: Profile,
     /// The search path of the caller, for a hint.
+    #[arg(skip)]
     #[serde(default)]
     pub path: Option<String>,
 }
 
 impl Verb for CheckLane {
-    const NAME: &'static str = "check-lane";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    type Reply = DoctorReport;
+    verb! { "check-lane": Operator, Read => DoctorReport }
 
     async fn run(self, call: Call) -> Result<DoctorReport, Failure> {
         let used = call.service.roster();

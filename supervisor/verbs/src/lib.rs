@@ -19,7 +19,6 @@ mod block;
 mod boards;
 mod bulk;
 mod bulk_patch;
-mod cancel;
 mod chats;
 mod claim;
 mod comment;
@@ -74,6 +73,7 @@ mod notify_subscribe;
 mod notify_test;
 mod notify_unsubscribe;
 mod obstacles;
+mod of_tasks;
 #[cfg(test)]
 mod page_tests;
 mod pages;
@@ -88,11 +88,9 @@ mod reclaim;
 mod release;
 mod reload;
 mod remove_board;
-mod reopen;
 mod request_changes;
 mod request_review;
 mod resolve;
-mod retry;
 mod runs;
 mod schedule;
 mod schedules;
@@ -111,8 +109,6 @@ mod tenants;
 mod time_limit;
 mod tools;
 mod type_keys;
-mod unarchive;
-mod unblock;
 mod usage_text;
 
 pub use answer::Answer;
@@ -133,7 +129,6 @@ pub use boards::{
 };
 pub use bulk::{Bulk, TaskResult};
 pub use bulk_patch::BulkPatch;
-pub use cancel::Cancel;
 pub use chats::{CheckChat, ListChats};
 pub use claim::Claim;
 pub use comment::Comment;
@@ -174,6 +169,7 @@ pub use notify_outbox::{NotifyDrop, NotifyOutbox, NotifyRetry, WhichLetters};
 pub use notify_subscribe::NotifySubscribe;
 pub use notify_test::NotifyTest;
 pub use notify_unsubscribe::NotifyUnsubscribe;
+pub use of_tasks::{Cancel, Reopen, Retry, Unarchive, Unblock};
 pub use pages::{Listed, Pages, show_next};
 pub use parse::{is_nobody, local_workspace, own_task_if_none, read_profile, read_text};
 pub use patch::Patch;
@@ -182,11 +178,9 @@ pub use reclaim::Reclaim;
 pub use release::{NewLogin, Release};
 pub use reload::Reload;
 pub use remove_board::RemoveBoard;
-pub use reopen::Reopen;
 pub use request_changes::RequestChanges;
 pub use request_review::RequestReview;
-pub use resolve::Resolve;
-pub use retry::Retry;
+pub use resolve::{Resolve, ResolveReply};
 pub use runs::Runs;
 pub use selection::{Matching, OnTasks, Rows};
 pub use show::{Show, ShownTask, show_sandbox};
@@ -198,8 +192,6 @@ pub use stop::Stop;
 pub use swarm::Swarm;
 pub use tenants::{ListTenants, TenantLine, TenantUsage, is_open, show_tenant};
 pub use tools::{OfPlugin, Offered, Tools};
-pub use unarchive::Unarchive;
-pub use unblock::Unblock;
 pub use usage_text::{amounts, passed};
 
 pub use assignees::Assignees;
@@ -225,15 +217,9 @@ macro_rules! of_the_api {
             verbs { $($verb:ident $(=> $_special:path)?,)* }
         })*
         api { $($hidden:ident,)* }
+        nouns { $($nouns:tt)* }
     ) => {
-        /// Adds the path of every verb to a router.
-        pub fn mount(router: Routes) -> Routes {
-            $($(let router = mount_verb::<$verb>(router);)*)*
-            $(let router = mount_verb::<$hidden>(router);)*
-            router
-        }
-
-        /// Returns the verbs of each group in the order of the table, then the verbs that are not commands.
+        /// The verbs of each group, in the order of the table, and last the verbs that are no commands.
         fn groups() -> Vec<(&'static str, Vec<VerbEntry>)> {
             vec![
                 $(($group, vec![$(VerbEntry::for_verb::<$verb>(),)*]),)*
@@ -245,7 +231,12 @@ macro_rules! of_the_api {
 
 table!(of_the_api);
 
-/// Returns every verb, in the order of the table.
+/// Adds the path of every verb.
+pub fn mount(router: Routes) -> Routes {
+    entries().iter().fold(router, mount_verb)
+}
+
+/// Every verb, in the order of the table.
 pub fn entries() -> Vec<VerbEntry> {
     groups().into_iter().flat_map(|(_, entries)| entries).collect()
 }

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use api::command::Command;
-use api::{Audience, Call, Effect, Scope, Tool, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::terminal::Screen;
 
@@ -74,12 +74,7 @@ impl Linked {
 }
 
 impl Verb for Link {
-    const NAME: &'static str = "link";
-    const AUDIENCE: Audience = Audience::Worker;
-    const EFFECT: Effect = Effect::Write;
-    const MEMBERS: bool = true;
-    const TOOL: Option<Tool> = Some(Tool { scope: Scope::Worker, about: "" });
-    type Reply = Linked;
+    verb! { "link": Worker, Write, members, tool(Worker, "") => Linked }
 
     async fn run(self, call: Call) -> Result<Linked, Failure> {
         call.refuse_live_without_daemon(std::slice::from_ref(&self.child_id)).await?;
@@ -102,11 +97,7 @@ impl Command for Link {
 }
 
 impl Verb for Unlink {
-    const NAME: &'static str = "unlink";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    const MEMBERS: bool = true;
-    type Reply = Linked;
+    verb! { "unlink": Operator, Write, members => Linked }
 
     async fn run(self, call: Call) -> Result<Linked, Failure> {
         call.write(move |board, actor| {

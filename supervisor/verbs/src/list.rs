@@ -9,7 +9,7 @@ use super::list_or_one::{self, ListOrOne};
 use super::pages::{self, Listed, PageRequest, PagedRow, pages};
 use super::{cursor, parse};
 use api::command::{Command, ToolProcess};
-use api::{Audience, Call, Effect, Scope, Tool, Verb, confine_to};
+use api::{Call, Verb, confine_to, verb};
 use base::cli_context;
 use base::exit::Code;
 use base::failure::Failure;
@@ -159,15 +159,12 @@ impl PagedRow for Task {
 pages!(List, Task);
 
 impl Verb for List {
-    const NAME: &'static str = "list";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    const MEMBERS: bool = true;
-    const TOOL: Option<Tool> = Some(Tool {
-        scope: Scope::Orchestrator,
-        about: "It returns a page of 50 tasks unless `limit` says otherwise; `next` is the cursor of the next page.",
-    });
-    type Reply = Listed<Task>;
+    verb! {
+        "list": Operator, Read,
+        members,
+        tool(Orchestrator, "It returns a page of 50 tasks unless `limit` says otherwise; `next` is the cursor of the next page.")
+        => Listed<Task>
+    }
 
     fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
         confine_to(tenant, &mut self.tenant)

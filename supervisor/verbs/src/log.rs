@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use api::{Audience, Call, Effect, REPLY_TIME, Verb, blocking};
+use api::{Call, REPLY_TIME, Verb, blocking, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::Screen;
@@ -108,11 +108,7 @@ impl LogReply {
 }
 
 impl Verb for Log {
-    const NAME: &'static str = "log";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    const MEMBERS: bool = true;
-    type Reply = LogReply;
+    verb! { "log": Operator, Read, members => LogReply }
 
     fn answered_within(&self) -> Duration {
         REPLY_TIME + Duration::from_secs(self.wait).min(LONGEST_WAIT)

@@ -11,7 +11,7 @@ use pulldown_cmark_escape::{escape_href, escape_html};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
+use api::{Call, Verb, blocking, verb};
 use base::exit::Code;
 use base::failure::Failure;
 
@@ -40,12 +40,7 @@ pub struct Rendered {
 }
 
 impl Verb for Markdown {
-    const NAME: &'static str = "markdown";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    const ON: OnBoard = OnBoard::None;
-    const MEMBERS: bool = true;
-    type Reply = Rendered;
+    verb! { "markdown": Operator, Read, on(None), members => Rendered }
 
     async fn run(self, _: Call) -> Result<Rendered, Failure> {
         let too_long = |what: &str, most: usize| {

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use api::command::Command;
-use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
+use api::{Call, Verb, blocking, verb};
 use base::failure::Failure;
 use base::terminal::Screen;
 use daemon::{Event, OwnerLink, Phase, Snapshot};
@@ -66,11 +66,7 @@ pub(crate) struct Sample {
 }
 
 impl Verb for Metrics {
-    const NAME: &'static str = "metrics";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    const ON: OnBoard = OnBoard::None;
-    type Reply = Measured;
+    verb! { "metrics": Operator, Read, on(None) => Measured }
 
     async fn run(self, call: Call) -> Result<Measured, Failure> {
         let snapshot = match OwnerLink::from_service(&call.service) {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::create::{Create, CreateReply, localized};
 use super::{parse, usage_text};
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::cli_context;
 use base::failure::Failure;
 use base::invocation::Invocation;
@@ -72,10 +72,7 @@ pub struct CreateMission {
 }
 
 impl Verb for CreateMission {
-    const NAME: &'static str = "mission-create";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    type Reply = CreateReply;
+    verb! { "mission-create": Operator, Write => CreateReply }
 
     async fn run(self, mut call: Call) -> Result<CreateReply, Failure> {
         let caps = MissionCaps {
@@ -226,10 +223,7 @@ async fn require_daemon(call: &Call, mission: &TaskId) -> Result<(), Failure> {
 }
 
 impl Verb for PauseMission {
-    const NAME: &'static str = "mission-pause";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    type Reply = Steered;
+    verb! { "mission-pause": Operator, Write => Steered }
 
     async fn run(self, call: Call) -> Result<Steered, Failure> {
         if self.now {
@@ -251,10 +245,7 @@ impl Command for PauseMission {
 }
 
 impl Verb for ResumeMission {
-    const NAME: &'static str = "mission-resume";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    type Reply = Steered;
+    verb! { "mission-resume": Operator, Write => Steered }
 
     async fn run(self, call: Call) -> Result<Steered, Failure> {
         call.write(move |board, actor| {
@@ -278,10 +269,7 @@ impl Command for ResumeMission {
 }
 
 impl Verb for CancelMission {
-    const NAME: &'static str = "mission-cancel";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    type Reply = Steered;
+    verb! { "mission-cancel": Operator, Write => Steered }
 
     async fn run(self, call: Call) -> Result<Steered, Failure> {
         require_daemon(&call, &self.mission).await?;

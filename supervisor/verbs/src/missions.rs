@@ -11,26 +11,43 @@ use serde::{Deserialize, Serialize};
 
 use super::list::ink;
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::cli_context;
 use base::failure::Failure;
 use base::terminal::{Cell, Ink, Screen, printable};
 
 /// List the missions, the newest first.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[command(
+    about = "List the missions that are not over",
+    after_help = "\
+Examples:
+  supervisor mission list
+  supervisor mission list --all --tenant acme --json"
+)]
 pub struct ListMissions {
     /// Filters by this tenant.
+    #[arg(long, value_name = "NAME", help = "Only those of this tenant")]
     pub tenant: Option<Tenant>,
     /// True if finished and cancelled missions are listed, too.
+    #[arg(long, help = "Include missions that are done or cancelled")]
     pub all: bool,
 }
 
 /// Show a mission: its progress, tasks and usage, and what waits for a person.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[command(
+    about = "Show a mission: progress, tasks, results, spend, and what waits for a person",
+    after_help = "\
+Examples:
+  supervisor mission show t_0123abcd
+  supervisor mission show t_0123abcd --json"
+)]
 pub struct ShowMission {
     /// Any task of it.
+    #[arg(value_name = "TASK")]
     pub mission: TaskId,
 }
 
@@ -51,10 +68,7 @@ pub(super) fn is_over(state: MissionState) -> bool {
 }
 
 impl Verb for ListMissions {
-    const NAME: &'static str = "missions";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    type Reply = Missions;
+    verb! { "missions": Operator, Read => Missions }
 
     async fn run(self, call: Call) -> Result<Missions, Failure> {
         let (limits, actor) = (call.service.config().mission_limits(), call.actor.clone());
@@ -99,10 +113,7 @@ fn ink_of(state: MissionState) -> Ink {
 }
 
 impl Verb for ShowMission {
-    const NAME: &'static str = "mission-show";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    type Reply = MissionDetails;
+    verb! { "mission-show": Operator, Read => MissionDetails }
 
     async fn run(self, call: Call) -> Result<MissionDetails, Failure> {
         let (limits, actor) = (call.service.config().mission_limits(), call.actor.clone());

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::missions::is_over;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 
 /// Limit on the returned names, from which a person chooses.
@@ -67,11 +67,7 @@ pub struct NamesFound {
 }
 
 impl Verb for Names {
-    const NAME: &'static str = "names";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    const MEMBERS: bool = true;
-    type Reply = NamesFound;
+    verb! { "names": Operator, Read, members => NamesFound }
 
     async fn run(self, call: Call) -> Result<NamesFound, Failure> {
         let begins = self.begins;

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::parse;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 
 /// Record a tool call of a script of the run
@@ -26,10 +26,7 @@ pub struct ToolCallNoted {
 }
 
 impl Verb for NoteToolCall {
-    const NAME: &'static str = "note-tool-call";
-    const AUDIENCE: Audience = Audience::Worker;
-    const EFFECT: Effect = Effect::Write;
-    type Reply = ToolCallNoted;
+    verb! { "note-tool-call": Worker, Write => ToolCallNoted }
 
     fn default_to_own(&mut self, own: &TaskId) {
         self.task_id.get_or_insert_with(|| own.clone());

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::terminal::{Cell, Screen};
 
@@ -22,10 +22,7 @@ pub struct NotifyList {
 }
 
 impl Verb for NotifyList {
-    const NAME: &'static str = "notify-list";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    type Reply = Vec<Subscription>;
+    verb! { "notify-list": Operator, Read => Vec<Subscription> }
 
     async fn run(self, call: Call) -> Result<Vec<Subscription>, Failure> {
         let actor = call.actor.clone();

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Cell, Screen};
@@ -15,20 +15,26 @@ use base::time::timestamp;
 const LISTED: u32 = 200;
 
 /// List pending and undeliverable messages
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[command(
+    about = "List messages that wait, and those that could not be delivered",
+    after_help = "\
+Examples:
+  supervisor notify outbox
+  supervisor notify outbox --channel ops --dead --json"
+)]
 pub struct NotifyOutbox {
     /// Only those to this channel
+    #[arg(long, value_name = "NAME")]
     pub channel: Option<String>,
     /// Only those that could not be delivered
+    #[arg(long)]
     pub dead: bool,
 }
 
 impl Verb for NotifyOutbox {
-    const NAME: &'static str = "notify-outbox";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    type Reply = Vec<Letter>;
+    verb! { "notify-outbox": Operator, Read => Vec<Letter> }
 
     async fn run(self, call: Call) -> Result<Vec<Letter>, Failure> {
         let actor = call.actor.clone();
@@ -82,6 +88,11 @@ pub struct LetterCount {
 /// Try messages again at once
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+Examples:
+  supervisor notify retry
+  supervisor notify retry 17
+  supervisor notify retry --channel ops")]
 pub struct NotifyRetry {
     #[command(flatten)]
     #[serde(flatten)]
@@ -89,10 +100,7 @@ pub struct NotifyRetry {
 }
 
 impl Verb for NotifyRetry {
-    const NAME: &'static str = "notify-retry";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    type Reply = LetterCount;
+    verb! { "notify-retry": Operator, Write => LetterCount }
 
     async fn run(self, call: Call) -> Result<LetterCount, Failure> {
         let which = self.which.known(&call).await?;
@@ -109,6 +117,10 @@ impl Verb for NotifyRetry {
 /// Drop messages that could not be delivered, or one that waits
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+Examples:
+  supervisor notify drop 17
+  supervisor notify drop --channel ops")]
 pub struct NotifyDrop {
     #[command(flatten)]
     #[serde(flatten)]
@@ -116,10 +128,7 @@ pub struct NotifyDrop {
 }
 
 impl Verb for NotifyDrop {
-    const NAME: &'static str = "notify-drop";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    type Reply = LetterCount;
+    verb! { "notify-drop": Operator, Write => LetterCount }
 
     async fn run(self, call: Call) -> Result<LetterCount, Failure> {
         let which = self.which.known(&call).await?;

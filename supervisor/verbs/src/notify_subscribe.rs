@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
 
@@ -54,10 +54,7 @@ pub struct Subscribed {
 }
 
 impl Verb for NotifySubscribe {
-    const NAME: &'static str = "notify-subscribe";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    type Reply = Subscribed;
+    verb! { "notify-subscribe": Operator, Write => Subscribed }
 
     async fn run(self, call: Call) -> Result<Subscribed, Failure> {
         let key = SubscriptionKey {

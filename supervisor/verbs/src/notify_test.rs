@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use api::command::Command;
-use api::{Audience, Call, Effect, OnBoard, Verb};
+use api::{Call, Verb, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
@@ -12,19 +12,24 @@ use daemon::OwnerLink;
 use delivery::notify::{Tested, test};
 
 /// Send a test message over a channel
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[command(
+    about = "Send a test message, and show the result of each step",
+    after_help = "\
+Exit code: 0 if the channel has taken the message, else 1.
+
+Examples:
+  supervisor notify test ops
+  supervisor notify test ops --json"
+)]
 pub struct NotifyTest {
     /// The channel
     pub channel: String,
 }
 
 impl Verb for NotifyTest {
-    const NAME: &'static str = "notify-test";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    const ON: OnBoard = OnBoard::None;
-    type Reply = Tested;
+    verb! { "notify-test": Operator, Read, on(None) => Tested }
 
     async fn run(self, call: Call) -> Result<Tested, Failure> {
         refuse_tenant(&call)?;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::notify_subscribe::chat;
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
 
@@ -34,10 +34,7 @@ pub struct NotifyUnsubscribe {
 }
 
 impl Verb for NotifyUnsubscribe {
-    const NAME: &'static str = "notify-unsubscribe";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    type Reply = Subscription;
+    verb! { "notify-unsubscribe": Operator, Write => Subscription }
 
     async fn run(self, call: Call) -> Result<Subscription, Failure> {
         let key = SubscriptionKey {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::edit::Edited;
 use super::{Edit, parse};
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb, not_for_members};
+use api::{Call, Verb, not_for_members, verb};
 use base::failure::Failure;
 use base::terminal::Screen;
 use base::time::duration::WrittenDuration;
@@ -218,11 +218,7 @@ impl PatchPlan {
 }
 
 impl Verb for Patch {
-    const NAME: &'static str = "patch";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    const MEMBERS: bool = true;
-    type Reply = Edited;
+    verb! { "patch": Operator, Write, members => Edited }
 
     fn policy(&self) -> Option<&str> {
         self.policy.as_deref()

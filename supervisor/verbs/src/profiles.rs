@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use api::command::Command;
-use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
+use api::{Call, Verb, blocking, verb};
 use base::cli_context;
 use base::exit::Code;
 use base::failure::Failure;
@@ -18,10 +18,15 @@ use setup::config::triage::TriageConfig;
 use setup::roster::{Home, ProfileDefinition, ProfileText, Roster, did_you_mean, unread_profile};
 
 /// List the profiles.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+Examples:
+  supervisor profile list
+  supervisor profile list --json")]
 pub struct ListProfiles {
     /// Only this one.
+    #[arg(skip)]
     pub name: Option<Profile>,
 }
 
@@ -73,11 +78,7 @@ impl NamedProfile {
 }
 
 impl Verb for ListProfiles {
-    const NAME: &'static str = "profiles";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    const ON: OnBoard = OnBoard::None;
-    type Reply = Vec<NamedProfile>;
+    verb! { "profiles": Operator, Read, on(None) => Vec<NamedProfile> }
 
     async fn run(self, call: Call) -> Result<Vec<NamedProfile>, Failure> {
         let (roster, config) = (call.service.roster(), call.service.config());

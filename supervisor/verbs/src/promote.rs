@@ -8,7 +8,7 @@ use super::bulk::{Bulk, TaskResult};
 use super::selection::{FLAGS, Matching, OnTasks, Rows, TaskFilter};
 use super::{obstacles, parse};
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::invocation::Invocation;
@@ -145,11 +145,7 @@ impl Promoted {
 }
 
 impl Verb for Promote {
-    const NAME: &'static str = "promote";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    const MEMBERS: bool = true;
-    type Reply = Promoted;
+    verb! { "promote": Operator, Write, members => Promoted }
 
     async fn run(self, call: Call) -> Result<Promoted, Failure> {
         let reason = parse::sentence(&self.reason);

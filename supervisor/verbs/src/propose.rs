@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb, confine_to};
+use api::{Call, Verb, confine_to, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::invocation::Invocation;
@@ -276,13 +276,9 @@ impl Proposals {
 
 /// Implements [`Verb`] and [`Command`] for a verb about ideas in triage.
 macro_rules! over_triage {
-    ($verb:ident, $kind:expr, $($name:tt)+) => {
+    ($verb:ident, $kind:expr, $($header:tt)+) => {
         impl Verb for $verb {
-            $($name)+
-            const AUDIENCE: Audience = Audience::Operator;
-            const EFFECT: Effect = Effect::Write;
-            const MEMBERS: bool = true;
-            type Reply = Proposals;
+            $($header)+
 
             fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
                 confine_to(tenant, &mut self.tenant)?;
@@ -316,14 +312,15 @@ macro_rules! over_triage {
     };
 }
 
-over_triage!(Specify, ProposalKind::Specify, const NAME: &'static str = "specify";);
-over_triage!(Decompose, ProposalKind::Decompose, const NAME: &'static str = "decompose";);
+over_triage!(Specify, ProposalKind::Specify, verb! { "specify": Operator, Write, members => Proposals });
+over_triage!(
+    Decompose,
+    ProposalKind::Decompose,
+    verb! { "decompose": Operator, Write, members => Proposals }
+);
 
 impl Verb for PlanMission {
-    const NAME: &'static str = "mission-plan";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    type Reply = Proposals;
+    verb! { "mission-plan": Operator, Write => Proposals }
 
     async fn run(self, call: Call) -> Result<Proposals, Failure> {
         ask(call, ProposalKind::Plan, ProposalTarget::One(self.task_id), self.author).await
@@ -341,10 +338,7 @@ impl Command for PlanMission {
 }
 
 impl Verb for ReviewMission {
-    const NAME: &'static str = "mission-review";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    type Reply = Proposals;
+    verb! { "mission-review": Operator, Write => Proposals }
 
     async fn run(self, call: Call) -> Result<Proposals, Failure> {
         ask(call, ProposalKind::Progress, ProposalTarget::One(self.task_id), None).await

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::parse;
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::terminal::Screen;
 
@@ -43,11 +43,7 @@ pub struct Reassigned {
 }
 
 impl Verb for Reassign {
-    const NAME: &'static str = "reassign";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    const MEMBERS: bool = true;
-    type Reply = Reassigned;
+    verb! { "reassign": Operator, Write, members => Reassigned }
 
     async fn run(self, call: Call) -> Result<Reassigned, Failure> {
         let profile = parse::profile_or_nobody(&self.profile)?;

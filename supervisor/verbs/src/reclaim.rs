@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bulk::pending;
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::terminal::Screen;
 
@@ -37,10 +37,7 @@ pub struct Reclaimed {
 }
 
 impl Verb for Reclaim {
-    const NAME: &'static str = "reclaim";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    type Reply = Reclaimed;
+    verb! { "reclaim": Operator, Write => Reclaimed }
 
     async fn run(self, call: Call) -> Result<Reclaimed, Failure> {
         call.refuse_live_without_daemon(std::slice::from_ref(&self.task_id)).await?;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::hold::{HoldMatching, HoldTarget};
 use super::selection::{COMMON_FLAGS, Matching, OnTasks};
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
 
@@ -86,10 +86,7 @@ pub struct NewLogin {
 }
 
 impl Verb for Release {
-    const NAME: &'static str = "release";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    type Reply = Vec<kernel::Hold>;
+    verb! { "release": Operator, Write => Vec<kernel::Hold> }
 
     async fn run(self, call: Call) -> Result<Vec<kernel::Hold>, Failure> {
         let mut named = self.on.all(self.task_ids);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
+use api::{Call, Verb, blocking, verb};
 use base::failure::Failure;
 use daemon::{Event, OwnerLink};
 use service::Service;
@@ -41,11 +41,7 @@ fn taken(service: &Service) {
 }
 
 impl Verb for Reload {
-    const NAME: &'static str = "reload";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    const ON: OnBoard = OnBoard::None;
-    type Reply = Reloaded;
+    verb! { "reload": Operator, Read, on(None) => Reloaded }
 
     async fn run(self, call: Call) -> Result<Reloaded, Failure> {
         let daemon = OwnerLink::from_service(&call.service);

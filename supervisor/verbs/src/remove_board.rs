@@ -11,7 +11,7 @@ use shim::rundir::{LockState, RunDir};
 
 use crate::boards::require;
 use api::command::Command;
-use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
+use api::{Call, Verb, blocking, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::paths::{Root, make_dir};
@@ -22,12 +22,20 @@ use daemon::{Event, OwnerLink};
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Remove a board from its root.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[command(
+    about = "Remove a board; its files are kept unless --delete is given",
+    after_help = "\
+Examples:
+  supervisor boards rm releases
+  supervisor boards rm releases --delete"
+)]
 pub struct RemoveBoard {
     /// The board.
     pub slug: BoardName,
     /// True if its files are deleted as well.
+    #[arg(long, help = "Delete it for good")]
     #[serde(default)]
     pub delete: bool,
 }
@@ -41,11 +49,7 @@ pub struct RemovedBoard {
 }
 
 impl Verb for RemoveBoard {
-    const NAME: &'static str = "remove-board";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    const ON: OnBoard = OnBoard::None;
-    type Reply = RemovedBoard;
+    verb! { "remove-board": Operator, Write, on(None) => RemovedBoard }
 
     async fn run(self, call: Call) -> Result<RemovedBoard, Failure> {
         let service = call.service;

@@ -8,7 +8,7 @@ use super::bulk::{Bulk, outcome, shown};
 use super::line_comment::{self, LineComment};
 use super::parse;
 use api::command::Command;
-use api::{Audience, Call, Effect, Scope, Tool, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::invocation::Invocation;
 
@@ -43,15 +43,12 @@ pub struct RequestChanges {
 }
 
 impl Verb for RequestChanges {
-    const NAME: &'static str = "request-changes";
-    const AUDIENCE: Audience = Audience::Worker;
-    const EFFECT: Effect = Effect::Write;
-    const MEMBERS: bool = true;
-    const TOOL: Option<Tool> = Some(Tool {
-        scope: Scope::Reviewer,
-        about: "The review ends with it, and the next worker reads the reason.",
-    });
-    type Reply = Bulk;
+    verb! {
+        "request-changes": Worker, Write,
+        members,
+        tool(Reviewer, "The review ends with it, and the next worker reads the reason.")
+        => Bulk
+    }
 
     fn default_to_own(&mut self, own: &TaskId) {
         self.task_id.get_or_insert_with(|| own.clone());

@@ -8,7 +8,7 @@ use super::bulk::{Bulk, handed_over, shown};
 use super::handoff_check;
 use super::parse;
 use api::command::Command;
-use api::{Audience, Call, Effect, Scope, Tool, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use setup::roster::CannotRun;
@@ -50,15 +50,12 @@ pub struct RequestReview {
 }
 
 impl Verb for RequestReview {
-    const NAME: &'static str = "request-review";
-    const AUDIENCE: Audience = Audience::Worker;
-    const EFFECT: Effect = Effect::Write;
-    const MEMBERS: bool = true;
-    const TOOL: Option<Tool> = Some(Tool {
-        scope: Scope::Worker,
-        about: "Call it instead of kanban_complete when somebody has to review the work first; it ends the run.",
-    });
-    type Reply = Bulk;
+    verb! {
+        "request-review": Worker, Write,
+        members,
+        tool(Worker, "Call it instead of kanban_complete when somebody has to review the work first; it ends the run.")
+        => Bulk
+    }
 
     fn default_to_own(&mut self, own: &TaskId) {
         if self.task_ids.is_empty() {

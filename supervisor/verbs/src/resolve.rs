@@ -4,7 +4,7 @@ use kernel::TaskId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 
 /// Limit on the tasks that an ambiguity error names.
@@ -25,11 +25,7 @@ pub struct ResolveReply {
 }
 
 impl Verb for Resolve {
-    const NAME: &'static str = "resolve";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    const MEMBERS: bool = true;
-    type Reply = ResolveReply;
+    verb! { "resolve": Operator, Read, members => ResolveReply }
 
     async fn run(self, call: Call) -> Result<ResolveReply, Failure> {
         let wanted = self.ids.iter().map(|id| id.parse::<TaskId>());

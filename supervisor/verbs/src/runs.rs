@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::pages::{self, Listed, PageRequest, PagedRow, pages};
 use super::{cursor, end_text, parse};
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::{Cell, Ink, Screen};
@@ -107,11 +107,7 @@ impl RunState {
 }
 
 impl Verb for Runs {
-    const NAME: &'static str = "runs";
-    const AUDIENCE: Audience = Audience::Worker;
-    const EFFECT: Effect = Effect::Read;
-    const MEMBERS: bool = true;
-    type Reply = Listed<Run>;
+    verb! { "runs": Worker, Read, members => Listed<Run> }
 
     async fn run(self, call: Call) -> Result<Listed<Run>, Failure> {
         let wanted = PageRequest::by(&self);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::bulk::{Bulk, TaskResult, pending};
 use super::parse;
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::terminal::Screen;
 use base::time::timestamp::{self, When};
@@ -49,11 +49,7 @@ pub struct Scheduled {
 }
 
 impl Verb for Schedule {
-    const NAME: &'static str = "schedule";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    const MEMBERS: bool = true;
-    type Reply = Scheduled;
+    verb! { "schedule": Operator, Write, members => Scheduled }
 
     async fn run(self, call: Call) -> Result<Scheduled, Failure> {
         let starts_at = self.at.map(When::timestamp);

@@ -14,7 +14,7 @@ use super::parse;
 use super::runs::{self, RunState, StateType};
 use super::time_limit::TimeLimitLine;
 use api::command::Command;
-use api::{Audience, Call, Effect, Scope, Tool, Verb};
+use api::{Call, Verb, verb};
 use base::cli_context;
 use base::failure::Failure;
 use base::invocation::Invocation;
@@ -95,15 +95,12 @@ pub struct ShownTask {
 }
 
 impl Verb for Show {
-    const NAME: &'static str = "show";
-    const AUDIENCE: Audience = Audience::Worker;
-    const EFFECT: Effect = Effect::Read;
-    const MEMBERS: bool = true;
-    const TOOL: Option<Tool> = Some(Tool {
-        scope: Scope::Worker,
-        about: "Call it first: it returns the body, the comments, the files, the earlier attempts and the tasks before and after it.",
-    });
-    type Reply = ShownTask;
+    verb! {
+        "show": Worker, Read,
+        members,
+        tool(Worker, "Call it first: it returns the body, the comments, the files, the earlier attempts and the tasks before and after it.")
+        => ShownTask
+    }
 
     fn default_to_own(&mut self, own: &TaskId) {
         self.task_id.get_or_insert_with(|| own.clone());

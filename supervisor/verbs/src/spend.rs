@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{parse, usage_text};
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::terminal::{Cell, Screen};
 use base::time::since::Since;
@@ -46,10 +46,7 @@ pub struct Ledger {
 }
 
 impl Verb for Spend {
-    const NAME: &'static str = "spend";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    type Reply = Ledger;
+    verb! { "spend": Operator, Read => Ledger }
 
     async fn run(self, call: Call) -> Result<Ledger, Failure> {
         let by = self.by.unwrap_or(SpendBy::Mission);

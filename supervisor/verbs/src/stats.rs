@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::usage_text;
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb, confine_to};
+use api::{Call, Verb, confine_to, verb};
 use base::cli_context;
 use base::failure::Failure;
 use base::terminal::Screen;
@@ -28,11 +28,7 @@ pub struct Stats {
 }
 
 impl Verb for Stats {
-    const NAME: &'static str = "stats";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    const MEMBERS: bool = true;
-    type Reply = BoardStats;
+    verb! { "stats": Operator, Read, members => BoardStats }
 
     fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
         confine_to(tenant, &mut self.tenant)

@@ -26,7 +26,7 @@ use self::open::{OpenRunRecords, orphan};
 use self::order::Order;
 pub use self::worker::WorkerHealth;
 use api::command::Command;
-use api::{Audience, Call, Effect, OnBoard, Verb, confine_to};
+use api::{Call, Verb, confine_to, verb};
 use base::failure::Failure;
 use base::owner::{Owner, OwnerLock};
 use base::terminal::Screen;
@@ -322,12 +322,7 @@ impl Status {
 }
 
 impl Verb for Status {
-    const NAME: &'static str = "status";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    const MEMBERS: bool = true;
-    const ON: OnBoard = OnBoard::IfServed;
-    type Reply = StatusReport;
+    verb! { "status": Operator, Read, members, on(IfServed) => StatusReport }
 
     fn answered_within(&self) -> Duration {
         ANSWERED

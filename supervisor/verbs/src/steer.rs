@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use api::command::Command;
-use api::{Audience, Call, Effect, HangUp, REPLY_TIME, Verb, to_its_end};
+use api::{Call, REPLY_TIME, Verb, to_its_end, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::Screen;
@@ -58,12 +58,7 @@ pub(super) fn ring(call: &Call, task: &TaskId) {
 }
 
 impl Verb for Steer {
-    const NAME: &'static str = "steer";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Daemon;
-    const MEMBERS: bool = true;
-    const HANG_UP: HangUp = HangUp::Ends;
-    type Reply = Message;
+    verb! { "steer": Operator, Daemon, members, hang_up(Ends) => Message }
 
     fn answered_within(&self) -> Duration {
         REPLY_TIME + self.timeout.duration().min(LONGEST)

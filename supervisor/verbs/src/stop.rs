@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use api::command::Command;
-use api::{Audience, Call, Effect, OnBoard, Verb};
+use api::{Call, Verb, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
@@ -42,13 +42,13 @@ pub struct Stop {
 }
 
 impl Verb for Stop {
-    const NAME: &'static str = "stop";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Daemon;
-    const ON: OnBoard = OnBoard::None;
-    // A page of the dashboard could stop the daemon, but not start it again.
-    const SESSIONS: bool = false;
-    type Reply = StopPlan;
+    verb! {
+        "stop": Operator, Daemon,
+        on(None),
+        // A page of the dashboard could stop the daemon, but not start it again.
+        no_sessions
+        => StopPlan
+    }
 
     async fn run(self, call: Call) -> Result<StopPlan, Failure> {
         let mode = match (self.now, self.leave, self.kill) {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{notify_default, obstacles, parse};
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::terminal::{Ink, Screen};
 
@@ -122,10 +122,7 @@ pub struct Swarming {
 }
 
 impl Verb for Swarm {
-    const NAME: &'static str = "swarm";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    type Reply = Swarming;
+    verb! { "swarm": Operator, Write => Swarming }
 
     async fn run(self, call: Call) -> Result<Swarming, Failure> {
         let mut profiles: Vec<&Profile> = self.workers.iter().map(|worker| &worker.profile).collect();

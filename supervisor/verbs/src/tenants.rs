@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::usage_text::bytes_brief;
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb, blocking, confine_to, require_own};
+use api::{Call, Verb, blocking, confine_to, require_own, verb};
 use base::cli_context;
 use base::exit::Code;
 use base::failure::Failure;
@@ -27,10 +27,18 @@ const ENTRIES: usize = 200_000;
 const DAYS: usize = 14;
 
 /// List the tenants: configured ones, and names on tasks.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[command(
+    about = "List the tenants",
+    after_help = "\
+Examples:
+  supervisor tenant list
+  supervisor tenant list --json"
+)]
 pub struct ListTenants {
-    /// Lists this tenant alone.
+    /// Only this one.
+    #[arg(skip)]
     pub name: Option<Tenant>,
 }
 
@@ -106,11 +114,7 @@ fn daily(budgets: &Budgets, tenant: &Tenant) -> BTreeMap<String, String> {
 }
 
 impl Verb for ListTenants {
-    const NAME: &'static str = "tenants";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    const MEMBERS: bool = true;
-    type Reply = Vec<TenantLine>;
+    verb! { "tenants": Operator, Read, members => Vec<TenantLine> }
 
     fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
         confine_to(tenant, &mut self.name)
@@ -204,8 +208,15 @@ pub fn show_tenant(line: &TenantLine, screen: &mut Screen) {
 }
 
 /// Show the tasks, files and usage of a tenant.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[command(
+    about = "Show the tasks, files and usage of a tenant, in total and by day",
+    after_help = "\
+Examples:
+  supervisor tenant usage acme
+  supervisor tenant usage acme --json"
+)]
 pub struct TenantUsage {
     /// The tenant.
     pub name: Tenant,
@@ -224,11 +235,7 @@ pub struct UsageOfTenant {
 }
 
 impl Verb for TenantUsage {
-    const NAME: &'static str = "tenant-usage";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    const MEMBERS: bool = true;
-    type Reply = UsageOfTenant;
+    verb! { "tenant-usage": Operator, Read, members => UsageOfTenant }
 
     fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
         require_own(tenant, Some(&self.name))

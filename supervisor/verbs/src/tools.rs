@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use api::{Audience, Call, Effect, OnBoard, Scope, Verb};
+use api::{Call, Scope, Verb, verb};
 use base::failure::Failure;
 use setup::automation::plugins::{Plugin, PluginTool};
 
@@ -36,11 +36,7 @@ pub struct OfPlugin {
 }
 
 impl Verb for Tools {
-    const NAME: &'static str = "tools";
-    const AUDIENCE: Audience = Audience::Worker;
-    const EFFECT: Effect = Effect::Read;
-    const ON: OnBoard = OnBoard::None;
-    type Reply = Offered;
+    verb! { "tools": Worker, Read, on(None) => Offered }
 
     async fn run(self, call: Call) -> Result<Offered, Failure> {
         let purpose = match call.actor.run.as_ref().map(|own| own.run) {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use shim::rundir::{Keyed, NotKeyed, RunDir, TerminalSize};
 
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb, blocking};
+use api::{Call, Verb, blocking, verb};
 use base::exit::Code;
 use base::failure::{Failure, with_causes};
 use base::terminal::Screen;
@@ -264,11 +264,7 @@ async fn watch(board: Weak<BoardHandle>, run: RunId, holder: String) {
 }
 
 impl Verb for Type {
-    const NAME: &'static str = "type";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Daemon;
-    const MEMBERS: bool = true;
-    type Reply = Typed;
+    verb! { "type": Operator, Daemon, members => Typed }
 
     async fn run(self, call: Call) -> Result<Typed, Failure> {
         if call.service.daemon().is_none() {

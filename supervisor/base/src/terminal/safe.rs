@@ -62,9 +62,13 @@ fn own_sequence(text: &str) -> usize {
 /// Returns a value as one line of JSON. Characters that a terminal would obey or hide are escaped as `\uXXXX`, so a
 /// parser of JSON gets the original text.
 pub fn json<T: serde::Serialize>(value: &T) -> serde_json::Result<String> {
-    let text = serde_json::to_string(value)?;
+    crate::json::text(value).map(json_of)
+}
+
+/// Returns JSON with such characters escaped.
+pub fn json_of(text: String) -> String {
     if text.bytes().all(|byte| (b' '..0x7f).contains(&byte)) {
-        return Ok(text);
+        return text;
     }
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -76,7 +80,7 @@ pub fn json<T: serde::Serialize>(value: &T) -> serde_json::Result<String> {
             shown.push(c);
         }
     }
-    Ok(shown)
+    shown
 }
 
 fn escape(text: &str, shown: &mut String) {

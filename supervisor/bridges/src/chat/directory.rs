@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::verb::{ChatCommand, permit};
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use host::unlinked;
@@ -29,11 +29,7 @@ struct SetDirectory {
 }
 
 impl Verb for SetDirectory {
-    const NAME: &'static str = "here";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    const MEMBERS: bool = true;
-    type Reply = bool;
+    verb! { "here": Operator, Write, members => bool }
 
     async fn run(self, mut call: Call) -> Result<bool, Failure> {
         let Some(address) = call.chat().cloned() else {

@@ -27,7 +27,7 @@ pub(super) async fn list(command: &ChatCommand<'_>, matches: &ArgMatches) -> Res
         if shown == 0 {
             return Ok("No tasks.".to_owned());
         }
-        let text = command.text_of::<List>(&Listed::Rows(tasks));
+        let text = command.text_of::<List>(&Listed::Rows(tasks))?;
         if !reply::has_room_for(&text, FOOT) && shown > 1 {
             limit = u32::try_from(shown / 2).unwrap_or(1);
             continue;

@@ -1,7 +1,5 @@
 //! Registry of the chat commands: the verbs of the board, their open arguments, and the right that each needs.
 
-use std::pin::Pin;
-
 use clap::{ArgMatches, Command as Parser};
 use kernel::ScheduleName;
 
@@ -9,7 +7,7 @@ use super::directory::{directory_command, directory_of_thread};
 use super::listing::list;
 use super::scheduling::add;
 use super::verb::{ChatCommand, parsed, parser, permit};
-use api::Verb as _;
+use api::{Verb as _, Working};
 use base::exit::Code;
 use base::failure::Failure;
 use setup::automation::chat::May;
@@ -19,9 +17,6 @@ use verbs::{Answer, Create, List, ListSchedules, PauseSchedule, RemoveSchedule, 
 const SCHEDULES: &str = "/schedules takes: list, show NAME, run NAME, pause NAME, resume NAME, rm NAME, \
      add NAME --at TIME|--every DURATION|--cron PATTERN --title TEXT [--assignee NAME]";
 
-/// Result of a verb.
-type ReplyFuture<'a> = Pin<Box<dyn Future<Output = Result<String, Failure>> + Send + 'a>>;
-
 /// A verb that is open to chats.
 struct ChatVerb {
     name: &'static str,
@@ -29,7 +24,7 @@ struct ChatVerb {
     /// Ids of the open arguments.
     open: &'static [&'static str],
     parser: fn(&[&str]) -> Parser,
-    run: for<'a> fn(&'a ChatCommand<'a>, ArgMatches) -> ReplyFuture<'a>,
+    run: for<'a> fn(&'a ChatCommand<'a>, &ArgMatches) -> Working<'a, String>,
 }
 
 /// Expands to the function that fills in a chat's values; to an empty one by default.
@@ -49,7 +44,7 @@ macro_rules! rows {
             may: May::$may,
             open: &[$($open,)*],
             parser: |open| parser::<verbs::$verb>("/kanban", open),
-            run: |command, matches| Box::pin(command.run::<verbs::$verb>(matches, prepared!($($prepare)?))),
+            run: |command, matches| command.run::<verbs::$verb>(matches, prepared!($($prepare)?)),
         },)*)*];
     };
 }
@@ -122,7 +117,7 @@ pub(super) async fn kanban(command: &mut ChatCommand<'_>, words: &[String]) -> R
     if row.name == Create::NAME {
         command.directory = directory_of_thread(command).await?;
     }
-    (row.run)(command, matches).await
+    (row.run)(command, &matches).await
 }
 
 /// Handles the words after `/schedules`.
@@ -138,9 +133,9 @@ pub(super) async fn schedules(command: &ChatCommand<'_>, words: &[String]) -> Re
             if lines.is_empty() {
                 return Ok("No schedules. /help schedules shows how to add one.".to_owned());
             }
-            Ok(command.text_of::<ListSchedules>(&lines))
+            command.text_of::<ListSchedules>(&lines)
         }
-        ["show", name] => Ok(command.text_of::<ListSchedules>(&reached(command, named(name)?).await?)),
+        ["show", name] => command.text_of::<ListSchedules>(&reached(command, named(name)?).await?),
         ["run", name] => {
             permit(command, May::Mutate, "run")?;
             reached(command, named(name)?).await?;

@@ -4,6 +4,7 @@
 //! An argument that is added to a verb is closed to chats until the registry names it. The line does not run as a
 //! process, which would read files and the environment.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use clap::builder::{Resettable, StyledStr};
@@ -12,12 +13,12 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command as Parser};
 use kernel::{Actor, Address, BoardName, RequestId};
 
 use super::commands::for_chats;
-use api::command::Command;
-use api::{Call, OnBoard, Verb, VerbEntry, blocking, not_for_members};
+use api::command::{Command, Replies, Reply};
+use api::{AnyReply, AnyVerb, Call, OnBoard, Typed, Verb, VerbEntry, Working, blocking, not_for_members};
 use base::exit::Code;
 use base::failure::Failure;
 use base::invocation::Invocation;
-use base::short_ids;
+use base::short_ids::Abbreviated;
 use base::terminal::Screen;
 use service::Service;
 use setup::automation::chat::{ChatFile, IncomingMessage, May, Sender};
@@ -72,12 +73,16 @@ impl ChatCommand<'_> {
     }
 
     pub(super) async fn call_for<V: Verb>(&self) -> Result<Call, Failure> {
+        self.call_for_entry(&VerbEntry::for_verb::<V>()).await
+    }
+
+    async fn call_for_entry(&self, verb: &VerbEntry) -> Result<Call, Failure> {
         let actor = self.actor();
-        if !VerbEntry::for_verb::<V>().admits(&actor) {
-            return Err(not_for_members(&format!("`{}`", V::NAME)));
+        if !verb.admits(&actor) {
+            return Err(not_for_members(&format!("`{}`", verb.name)));
         }
         let (service, name) = (Arc::clone(self.service), self.board.clone());
-        let board = match (V::ON, service.opened(&name)?) {
+        let board = match (verb.on, service.opened(&name)?) {
             (OnBoard::None, _) => None,
             (OnBoard::Made | OnBoard::Named | OnBoard::IfServed, Some(board)) => Some(board),
             (OnBoard::Made | OnBoard::Named | OnBoard::IfServed, None) => {
@@ -91,50 +96,58 @@ impl ChatCommand<'_> {
     }
 
     /// Calls a verb. Ids of tasks may be abbreviated.
-    pub(super) async fn call<V: Verb>(&self, verb: V) -> Result<V::Reply, Failure> {
-        let verb = self.with_whole_ids(verb).await?;
-        self.call_for::<V>().await?.make(verb).await
+    pub(super) fn call<V: Verb>(&self, verb: V) -> Typed<'_, V::Reply> {
+        let work = self.call_any(Box::new(verb));
+        Typed::of(Box::pin(async move { Ok(work.await? as Box<dyn Any + Send>) }))
     }
 
-    async fn with_whole_ids<V: Verb>(&self, verb: V) -> Result<V, Failure> {
-        let failed = |e: serde_json::Error| Failure::failed(format!("the request cannot be written: {e}"));
-        let mut request = serde_json::to_value(&verb).map_err(failed)?;
-        let places = short_ids::in_request(&schemars::schema_for!(V), &mut request);
-        if places.is_empty() {
-            return Ok(verb);
+    async fn call_any(&self, mut verb: Box<dyn AnyVerb>) -> Result<Box<dyn AnyReply>, Failure> {
+        let entry = verb.entry();
+        if let Some(mut abbreviated) = Abbreviated::of(entry.request, &verb.to_json()?)? {
+            let resolve = Resolve { ids: abbreviated.ids() };
+            let resolved = self.call_for::<Resolve>().await?.make(resolve).await?;
+            verb = (entry.parse)(&abbreviated.with(resolved.ids))
+                .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))?;
         }
-        let ids = places.iter().filter_map(|place| place.as_str().map(str::to_owned)).collect();
-        let resolved = self.call_for::<Resolve>().await?.make(Resolve { ids }).await?;
-        for (place, whole) in places.into_iter().zip(resolved.ids) {
-            *place = whole.as_str().into();
-        }
-        serde_json::from_value(request).map_err(failed)
+        self.call_for_entry(&entry).await?.make_any(verb).await
     }
 
     /// Calls a verb. Returns the text that the command line would show.
-    pub(super) async fn shown<V: Command>(&self, verb: V) -> Result<String, Failure> {
-        Ok(self.text_of::<V>(&self.call(verb).await?))
+    pub(super) fn shown<V: Command>(&self, verb: V) -> Working<'_, String> {
+        Box::pin(self.shown_any(Replies::of::<V>(), Box::new(verb)))
+    }
+
+    async fn shown_any(&self, replies: Replies, verb: Box<dyn AnyVerb>) -> Result<String, Failure> {
+        self.text_of_any(replies, &*self.call_any(verb).await?)
     }
 
     /// Returns the text that the command line would show for a reply.
-    pub(super) fn text_of<V: Command>(&self, reply: &V::Reply) -> String {
+    pub(super) fn text_of<V: Command>(&self, reply: &V::Reply) -> Result<String, Failure> {
+        self.text_of_any(Replies::of::<V>(), reply)
+    }
+
+    fn text_of_any(&self, replies: Replies, reply: &Reply) -> Result<String, Failure> {
         let mut screen = Screen::plain(WIDTH);
-        V::show(reply, &mut screen);
-        for warning in V::warnings(reply) {
+        (replies.show)(reply, &mut screen)?;
+        for warning in (replies.warnings)(reply)? {
             screen.line(format!("Note: {}", for_chats(warning, self.is_open)));
         }
-        screen.into_text()
+        Ok(screen.into_text())
     }
 
     /// Makes a verb of the parsed words, and calls it. `prepare` fills in the chat's values.
-    pub(super) async fn run<V: Command + Args>(
+    pub(super) fn run<V: Command + Args>(
         &self,
-        matches: ArgMatches,
+        matches: &ArgMatches,
         prepare: fn(&mut V, &ChatCommand<'_>),
-    ) -> Result<String, Failure> {
-        let mut verb = self.verb::<V>(&matches)?;
-        prepare(&mut verb, self);
-        self.shown(verb).await
+    ) -> Working<'_, String> {
+        match self.verb::<V>(matches) {
+            Ok(mut verb) => {
+                prepare(&mut verb, self);
+                self.shown(verb)
+            }
+            Err(refused) => Box::pin(async { Err(refused) }),
+        }
     }
 
     /// Makes a verb of its arguments.

@@ -159,7 +159,7 @@ impl CallHandler {
     }
 
     async fn call(&self, listed: &VerbTool, arguments: JsonObject) -> CallReply {
-        let result = (listed.call)(Arc::clone(&self.board), arguments).await;
+        let result = listed.call(&self.board, arguments).await;
         let value = result.structured_content.unwrap_or_default();
         if result.is_error != Some(true) {
             return CallReply { result: ToolResult::Success, value: json!({ "result": value }) };

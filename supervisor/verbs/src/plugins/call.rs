@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::unknown;
 use api::command::Command;
-use api::{Audience, Call, Effect, HangUp, Verb};
+use api::{Call, Verb, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::Screen;
@@ -45,11 +45,7 @@ pub struct CallPluginTool {
 }
 
 impl Verb for CallPlugin {
-    const NAME: &'static str = "call-plugin";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Daemon;
-    const HANG_UP: HangUp = HangUp::Ends;
-    type Reply = PluginReply;
+    verb! { "call-plugin": Operator, Daemon, hang_up(Ends) => PluginReply }
 
     fn answered_within(&self) -> Duration {
         Duration::from_mins(10)
@@ -79,11 +75,7 @@ impl Verb for CallPlugin {
 }
 
 impl Verb for CallPluginTool {
-    const NAME: &'static str = "call-plugin-tool";
-    const AUDIENCE: Audience = Audience::Worker;
-    const EFFECT: Effect = Effect::Daemon;
-    const HANG_UP: HangUp = HangUp::Ends;
-    type Reply = PluginReply;
+    verb! { "call-plugin-tool": Worker, Daemon, hang_up(Ends) => PluginReply }
 
     fn answered_within(&self) -> Duration {
         Duration::from_mins(10)

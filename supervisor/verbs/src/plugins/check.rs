@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::unknown;
 use api::command::Command;
-use api::{Audience, Call, Effect, OnBoard, Verb};
+use api::{Call, Verb, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
@@ -27,13 +27,13 @@ pub struct CheckPlugin {
 }
 
 impl Verb for CheckPlugin {
-    const NAME: &'static str = "check-plugin";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    const ON: OnBoard = OnBoard::None;
-    // The request names a directory of the host.
-    const SESSIONS: bool = false;
-    type Reply = CheckedPlugin;
+    verb! {
+        "check-plugin": Operator, Read,
+        on(None),
+        // The request names a directory of the host.
+        no_sessions
+        => CheckedPlugin
+    }
 
     fn answered_within(&self) -> Duration {
         Duration::from_hours(1)

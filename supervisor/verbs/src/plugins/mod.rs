@@ -14,7 +14,7 @@ pub use self::call::{CallPlugin, CallPluginTool};
 pub use self::check::CheckPlugin;
 pub use self::resume::ResumePlugin;
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::cli_context;
 use base::exit::Code;
 use base::failure::Failure;
@@ -25,10 +25,18 @@ use setup::automation::plugins::Manifest;
 use setup::config::definitions::Lookup;
 
 /// List the plugins: their events, what they may request, and the state of delivery
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[command(
+    about = "List the plugins, and the state of their events",
+    after_help = "\
+Examples:
+  supervisor plugin list
+  supervisor plugin list --json"
+)]
 pub struct ListPlugins {
     /// Only this one.
+    #[arg(skip)]
     pub name: Option<PluginName>,
 }
 
@@ -45,10 +53,7 @@ pub struct PluginLine {
 }
 
 impl Verb for ListPlugins {
-    const NAME: &'static str = "plugins";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    type Reply = Vec<PluginLine>;
+    verb! { "plugins": Operator, Read => Vec<PluginLine> }
 
     async fn run(self, call: Call) -> Result<Vec<PluginLine>, Failure> {
         let cursors = call.read(|view| view.plugin_cursors()).await?;

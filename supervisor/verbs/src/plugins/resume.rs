@@ -5,26 +5,31 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::unknown;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 use setup::config::definitions::Lookup;
 
 /// Resume the events of a plugin
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[command(
+    about = "Resume a plugin that was paused after repeated failures",
+    after_help = "\
+Examples:
+  supervisor plugin resume diary
+  supervisor plugin resume diary --skip"
+)]
 pub struct ResumePlugin {
     /// The plugin.
     pub name: PluginName,
     /// True if the event that it could not take is left out.
+    #[arg(long, help = "Skip the event that it failed to handle")]
     #[serde(default)]
     pub skip: bool,
 }
 
 impl Verb for ResumePlugin {
-    const NAME: &'static str = "resume-plugin";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    type Reply = PluginCursor;
+    verb! { "resume-plugin": Operator, Write => PluginCursor }
 
     async fn run(self, call: Call) -> Result<PluginCursor, Failure> {
         let plugins = call.service.plugins();

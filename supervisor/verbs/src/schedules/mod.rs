@@ -18,7 +18,7 @@ pub use self::run::RunSchedule;
 pub use self::save::SaveSchedule;
 pub use self::screen::show_one;
 use api::command::Command;
-use api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
+use api::{Call, Verb, blocking, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::Screen;
@@ -27,20 +27,20 @@ use setup::automation::schedules::Planned;
 use setup::config::definitions::Lookup;
 
 /// List the schedules, with their next ticks and the outcome of the latest
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+Examples:
+  supervisor schedules list
+  supervisor schedules list --json")]
 pub struct ListSchedules {
     /// Only this one, with its latest ticks and the next ones.
+    #[arg(skip)]
     pub name: Option<ScheduleName>,
 }
 
 impl Verb for ListSchedules {
-    const NAME: &'static str = "schedules";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    const ON: OnBoard = OnBoard::None;
-    const TOOL: Option<Tool> = Some(Tool { scope: Scope::Operator, about: "" });
-    type Reply = Vec<ScheduleLine>;
+    verb! { "schedules": Operator, Read, on(None), tool(Operator, "") => Vec<ScheduleLine> }
 
     async fn run(self, call: Call) -> Result<Vec<ScheduleLine>, Failure> {
         let service = call.service.clone();

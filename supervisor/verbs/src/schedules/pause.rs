@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::save::{Saved, save};
 use super::{unknown, usable};
 use api::command::Command;
-use api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
+use api::{Call, Verb, blocking, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::Screen;
@@ -25,15 +25,12 @@ pub struct PauseSchedule {
 }
 
 impl Verb for PauseSchedule {
-    const NAME: &'static str = "pause-schedule";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    const ON: OnBoard = OnBoard::None;
-    const TOOL: Option<Tool> = Some(Tool {
-        scope: Scope::Operator,
-        about: "A paused schedule skips its ticks; a resumed one continues with its next tick.",
-    });
-    type Reply = Saved;
+    verb! {
+        "pause-schedule": Operator, Write,
+        on(None),
+        tool(Operator, "A paused schedule skips its ticks; a resumed one continues with its next tick.")
+        => Saved
+    }
 
     async fn run(self, call: Call) -> Result<Saved, Failure> {
         let service = call.service.clone();

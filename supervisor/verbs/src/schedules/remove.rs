@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::unknown;
 use api::command::Command;
-use api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
+use api::{Call, Verb, blocking, verb};
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
 use setup::automation::schedules::{file_of, remove};
@@ -28,13 +28,12 @@ pub struct RemovedSchedule {
 }
 
 impl Verb for RemoveSchedule {
-    const NAME: &'static str = "remove-schedule";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    const ON: OnBoard = OnBoard::None;
-    const TOOL: Option<Tool> =
-        Some(Tool { scope: Scope::Operator, about: "Tasks that it created are kept." });
-    type Reply = RemovedSchedule;
+    verb! {
+        "remove-schedule": Operator, Write,
+        on(None),
+        tool(Operator, "Tasks that it created are kept.")
+        => RemovedSchedule
+    }
 
     async fn run(self, call: Call) -> Result<RemovedSchedule, Failure> {
         let service = call.service.clone();

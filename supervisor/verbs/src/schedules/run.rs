@@ -6,27 +6,30 @@ use serde::{Deserialize, Serialize};
 
 use super::usable;
 use api::command::Command;
-use api::{Audience, Call, Effect, Scope, Tool, Verb, blocking};
+use api::{Call, Verb, blocking, verb};
 use base::failure::Failure;
 use base::terminal::Screen;
 
 /// Create the tasks of a schedule now; its regular ticks are not affected
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[command(
+    about = "Create the tasks of a schedule now",
+    after_help = "\
+Examples:
+  supervisor schedules run brief"
+)]
 pub struct RunSchedule {
     /// The schedule.
     pub name: ScheduleName,
 }
 
 impl Verb for RunSchedule {
-    const NAME: &'static str = "run-schedule";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    const TOOL: Option<Tool> = Some(Tool {
-        scope: Scope::Operator,
-        about: "Creates the tasks even if tasks of earlier ticks are open, and returns them.",
-    });
-    type Reply = ScheduleTick;
+    verb! {
+        "run-schedule": Operator, Write,
+        tool(Operator, "Creates the tasks even if tasks of earlier ticks are open, and returns them.")
+        => ScheduleTick
+    }
 
     async fn run(self, call: Call) -> Result<ScheduleTick, Failure> {
         let (service, name) = (call.service.clone(), self.name.clone());

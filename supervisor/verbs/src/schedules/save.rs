@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::DispatchFleet;
 use crate::notify_default::known;
 use api::command::Command;
-use api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
+use api::{Call, Verb, blocking, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::Screen;
@@ -56,15 +56,12 @@ pub struct Saved {
 }
 
 impl Verb for SaveSchedule {
-    const NAME: &'static str = "save-schedule";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    const ON: OnBoard = OnBoard::None;
-    const TOOL: Option<Tool> = Some(Tool {
-        scope: Scope::Operator,
-        about: "It has `cron`, `every` or `at`, and `task`, or `tasks` with names and parents.",
-    });
-    type Reply = Saved;
+    verb! {
+        "save-schedule": Operator, Write,
+        on(None),
+        tool(Operator, "It has `cron`, `every` or `at`, and `task`, or `tasks` with names and parents.")
+        => Saved
+    }
 
     async fn run(self, call: Call) -> Result<Saved, Failure> {
         let service = call.service.clone();

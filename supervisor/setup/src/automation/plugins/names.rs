@@ -12,6 +12,7 @@ macro_rules! the_words {
             verbs { $($verb:ident $(=> $special:path)?,)* }
         })*
         api { $($hidden:ident,)* }
+        nouns { $($nouns:tt)* }
     ) => {
         /// Types of the words, in the order of the table.
         const WORDS: &[&str] = &[$($(stringify!($command),)* $(stringify!($verb),)*)*];
