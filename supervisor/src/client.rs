@@ -116,10 +116,10 @@ impl Client {
 
     /// Calls a verb, and returns its reply. An operator may abbreviate ids of tasks.
     pub(crate) fn call<V: Verb>(&self, verb: &V) -> Typed<'_, V::Reply> {
-        let (parcel, entry, within) =
+        let (request, entry, within) =
             (verb.http_request(), VerbEntry::for_verb::<V>(), verb.answered_within());
         Typed::of(Box::pin(
-            async move { Ok(self.called(parcel?, &entry, within).await? as Box<dyn Any + Send>) },
+            async move { Ok(self.called(request?, &entry, within).await? as Box<dyn Any + Send>) },
         ))
     }
 
@@ -131,17 +131,17 @@ impl Client {
     /// Sends the request of any verb, with whole ids of tasks.
     async fn called(
         &self,
-        mut parcel: VerbRequest,
+        mut request: VerbRequest,
         verb: &VerbEntry,
         within: Duration,
     ) -> Result<Box<dyn AnyReply>, Failure> {
-        let is_open = self.worker().is_none() && parcel.content_type == JSON;
-        let abbreviated = if is_open { Abbreviated::of(verb.request, &parcel.body)? } else { None };
+        let is_open = self.worker().is_none() && request.content_type == JSON;
+        let abbreviated = if is_open { Abbreviated::of(verb.request, &request.body)? } else { None };
         if let Some(mut abbreviated) = abbreviated {
             let whole = self.resolved(abbreviated.ids()).await?;
-            parcel.body = abbreviated.with(whole).into();
+            request.body = abbreviated.with(whole).into();
         }
-        read(verb, &self.send(&parcel, verb, within).await?)
+        read(verb, &self.send(&request, verb, within).await?)
     }
 
     pub(crate) async fn whole_ids(&self, ids: &[TaskId]) -> Result<Vec<TaskId>, Failure> {
@@ -159,20 +159,25 @@ impl Client {
         Ok(read(&entry, &body)?.typed::<ResolveReply>()?.ids)
     }
 
-    async fn send(&self, parcel: &VerbRequest, verb: &VerbEntry, within: Duration) -> Result<Bytes, Failure> {
+    async fn send(
+        &self,
+        request: &VerbRequest,
+        verb: &VerbEntry,
+        within: Duration,
+    ) -> Result<Bytes, Failure> {
         let request_id = uuid::Uuid::new_v4().to_string();
-        let answer = self.deliver(verb.effect, verb_request, &request_id, within).await?;
-        self.reply(answer, verb_request, verb.name).await
+        let answer = self.deliver(verb.effect, request, &request_id, within).await?;
+        self.reply(answer, request, verb.name).await
     }
 
     /// Calls a reading verb in this process if no daemon runs. A request to the socket would start a daemon if the service
     /// manager listens on it.
     pub(crate) async fn read_here<V: Verb>(&self, verb: &V) -> Result<V::Reply, Failure> {
-        let (parcel, request_id) = (verb.http_request()?, uuid::Uuid::new_v4().to_string());
+        let (request, request_id) = (verb.http_request()?, uuid::Uuid::new_v4().to_string());
         let entry = VerbEntry::for_verb::<V>();
-        let body = match self.offline(Effect::Read, &parcel, &request_id).await? {
-            Some(answer) => self.reply(answer, &parcel, entry.name).await?,
-            None => self.send(&parcel, &entry, verb.answered_within()).await?,
+        let body = match self.offline(Effect::Read, &request, &request_id).await? {
+            Some(answer) => self.reply(answer, &request, entry.name).await?,
+            None => self.send(&request, &entry, verb.answered_within()).await?,
         };
         read(&entry, &body)?.typed()
     }
@@ -180,14 +185,14 @@ impl Client {
     async fn reply(
         &self,
         answer: DaemonResponse,
-        verb_request: &VerbRequest,
+        request: &VerbRequest,
         verb: &str,
     ) -> Result<Bytes, Failure> {
         if answer.status.is_success() {
             return Ok(answer.body);
         }
         Err(match serde_json::from_slice::<Problem>(&answer.body) {
-            Ok(problem) => self.of_release(problem.into(), verb_request, verb).await,
+            Ok(problem) => self.of_release(problem.into(), request, verb).await,
             Err(_) => Failure::new(
                 Code::from_wire(None, answer.status.as_u16()),
                 format!("`{verb}` was refused: {}", String::from_utf8_lossy(&answer.body)),
@@ -197,9 +202,9 @@ impl Client {
 
     /// Replaces a failure by one about another release, if the daemon does not know the verb or a field of its body. The body
     /// was made from the type of the verb, so the user has made no error.
-    async fn of_release(&self, failure: Failure, verb_request: &VerbRequest, verb: &str) -> Failure {
+    async fn of_release(&self, failure: Failure, request: &VerbRequest, verb: &str) -> Failure {
         let is_unread = failure.code == Code::Usage && failure.message.starts_with(INVALID_BODY);
-        let is_unknown = is_unread || (failure.code == Code::NotFound && self.is_lacking(verb_request).await);
+        let is_unknown = is_unread || (failure.code == Code::NotFound && self.is_lacking(request).await);
         if !is_unknown {
             return failure;
         }
@@ -212,13 +217,13 @@ impl Client {
     }
 
     /// Returns true if the daemon does not know the path. A daemon that knows it refuses the method of this test request.
-    async fn is_lacking(&self, verb_request: &VerbRequest) -> bool {
+    async fn is_lacking(&self, request: &VerbRequest) -> bool {
         let address = match self.worker() {
             Some(worker) => worker.socket().clone(),
             None => Address::Unix(self.root().operator_socket()),
         };
         let key = OperatorKey::load(self.root()).ok().flatten().filter(|_| self.worker().is_none());
-        let bare = VerbRequest { body: Bytes::new(), ..verb_request.clone() };
+        let bare = VerbRequest { body: Bytes::new(), ..request.clone() };
         let Ok(mut request) = self.request(&bare, "", key.as_ref()) else { return false };
         *request.method_mut() = Method::GET;
         let answered = tokio::time::timeout(LOOK, exchange(&address, request)).await;
@@ -228,7 +233,7 @@ impl Client {
     async fn deliver(
         &self,
         effect: Effect,
-        verb_request: &VerbRequest,
+        request: &VerbRequest,
         request_id: &str,
         within: Duration,
     ) -> Result<DaemonResponse, Failure> {
@@ -240,15 +245,15 @@ impl Client {
                 Some(worker) => (worker.socket().clone(), None),
                 None => (Address::Unix(self.root().operator_socket()), OperatorKey::load(self.root())?),
             };
-            let request = self.request(verb_request, request_id, key.as_ref())?;
-            let mut answered = self.answered(&address, request, effect, within).await;
+            let message = self.request(request, request_id, key.as_ref())?;
+            let mut answered = self.answered(&address, message, effect, within).await;
             if self.worker().is_none()
                 && let Ok(Err(ExchangeError::Denied(_))) = &answered
             {
                 // This user is no operator, and may be a member of a tenant.
                 let members = Address::Unix(self.root().members_socket());
-                let request = self.request(verb_request, request_id, None)?;
-                match self.answered(&members, request, effect, within).await {
+                let message = self.request(request, request_id, None)?;
+                match self.answered(&members, message, effect, within).await {
                     // Without a socket for members, the first error is the one to report.
                     Ok(Err(ExchangeError::Absent(_))) => {}
                     other => answered = other,
@@ -284,7 +289,7 @@ impl Client {
             }
             if self.worker().is_none()
                 && let ExchangeError::Absent(_) = trouble
-                && let Some(answer) = self.offline(effect, verb_request, request_id).await?
+                && let Some(answer) = self.offline(effect, request, request_id).await?
             {
                 return Ok(answer);
             }
@@ -409,23 +414,23 @@ impl Client {
 
     fn request(
         &self,
-        verb_request: &VerbRequest,
+        request: &VerbRequest,
         request_id: &str,
         key: Option<&OperatorKey>,
     ) -> Result<Request<Full<Bytes>>, Failure> {
-        let mut request = Request::post(&verb_request.path)
+        let mut message = Request::post(&request.path)
             .header(header::HOST, "supervisor")
-            .header(header::CONTENT_TYPE, verb_request.content_type)
+            .header(header::CONTENT_TYPE, request.content_type)
             .header(BOARD_HEADER, self.board().as_str())
             .header(REQUEST_HEADER, request_id);
         if let Some(worker) = self.worker() {
-            request = request.header(header::AUTHORIZATION, format!("Bearer {}", worker.token()));
+            message = message.header(header::AUTHORIZATION, format!("Bearer {}", worker.token()));
         }
         if let Some(key) = key {
-            request = request.header(KEY_HEADER, key.as_str());
+            message = message.header(KEY_HEADER, key.as_str());
         }
-        request
-            .body(Full::new(verb_request.body.clone()))
+        message
+            .body(Full::new(request.body.clone()))
             .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))
     }
 
@@ -433,7 +438,7 @@ impl Client {
     async fn offline(
         &self,
         effect: Effect,
-        verb_request: &VerbRequest,
+        request: &VerbRequest,
         request_id: &str,
     ) -> Result<Option<DaemonResponse>, Failure> {
         let (mode, _lock) = match effect {
@@ -457,7 +462,7 @@ impl Client {
             Mode::Reading => self.reader()?,
             Mode::Offline | Mode::Daemon(_) => self.service(mode)?,
         };
-        let request = self.request(verb_request, request_id, None)?;
+        let request = self.request(request, request_id, None)?;
         let (status, body) = in_process(service, surface(), request).await?;
         Ok(Some(DaemonResponse { status, body }))
     }

@@ -275,11 +275,11 @@ fn name_of(path: &Path) -> Result<ScheduleName, String> {
 
 pub(super) async fn import(client: &Client, import: Import, output: Output) -> Result<u8, Failure> {
     let Import { file, name, force: replace } = import;
-    let (said, schedule) = imported(&file, &read_text(&file)?)?;
+    let (name_in_file, schedule) = imported(&file, &read_text(&file)?)?;
     let unnamed = |why: String| Failure::usage(why).hint("choose a name with --name");
     let name = match (name, name_in_file) {
         (Some(name), _) => name,
-        (None, Some(said)) => said.parse().map_err(|e: kernel::ParseError| unnamed(e.to_string()))?,
+        (None, Some(name)) => name.parse().map_err(|e: kernel::ParseError| unnamed(e.to_string()))?,
         (None, None) => name_of(&file).map_err(unnamed)?,
     };
     let path = path_of(client.root(), &name);

@@ -2,7 +2,7 @@
 
 use std::str::FromStr as _;
 
-use workspace::WorkspaceSpec;
+use kernel::WorkspaceSpec;
 
 /// Returns the reason why a text names no workspace.
 #[must_use]
