@@ -223,7 +223,7 @@ impl fmt::Display for HostRule {
             HostPattern::Name(name) => f.write_str(name)?,
             HostPattern::Beneath(name) => write!(f, "*.{name}")?,
             HostPattern::Block(address, bits) if *bits == width(*address) => {
-                Host::Address(*address).fmt(f)?
+                Host::Address(*address).fmt(f)?;
             }
             HostPattern::Block(IpAddr::V4(address), bits) => write!(f, "{address}/{bits}")?,
             HostPattern::Block(IpAddr::V6(address), bits) => write!(f, "[{address}/{bits}]")?,

@@ -398,7 +398,8 @@ impl Tx<'_> {
     pub(crate) fn close_run(&self, id: RunId, end: &Close<'_>) -> Result<bool, Error> {
         self.count_closed(id)?;
         let measured = end.measured.cells();
-        let columns: String = measured.iter().map(|(column, _)| format!(", {column} = ?")).collect();
+        let columns =
+            measured.iter().fold(String::new(), |columns, (column, _)| columns + ", " + column + " = ?");
         let sql = format!(
             "UPDATE task_runs SET status = ?2, outcome = ?3, summary = ?4, error = ?5, metadata = ?6, exit_code = ?7, \
                signal = ?8, usage = ?9, stderr_tail = ?10, finished = ?11, ended_at = ?12, evidence = ?13{columns} \

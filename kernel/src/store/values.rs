@@ -131,7 +131,9 @@ impl Tx<'_> {
 pub(crate) fn unfit_to_import(table: &str, column: &str, cell: &Cell) -> Option<&'static str> {
     match cell {
         Cell::Integer(number) if is_key(column) && *number > LAST_IMPORTED => Some("is no key of a row"),
-        _ => unfit(table, column, cell),
+        Cell::Null | Cell::Integer(_) | Cell::Real(_) | Cell::Text(_) | Cell::Blob(_) => {
+            unfit(table, column, cell)
+        }
     }
 }
 

@@ -25,7 +25,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::any::{AnyReply, AnyVerb, Typed, Unfit, Working, record};
-use super::call::{Call, OnBoard, Verb, VerbEntry, WORKER_TIME};
+use super::call::{Call, OnBoard, ParseRequest, Verb, VerbEntry, WORKER_TIME};
 use super::confined::{confined, not_for_members, require_board};
 use super::identity::{BOARD_HEADER, CallerIdentity, IdentifiedCaller, REQUEST_HEADER, Via, token_not_valid};
 use super::listeners::{RequestPermit, Reserved, VerbPermits};
@@ -49,7 +49,7 @@ pub struct Ask<Q = Nothing> {
     query: Q,
 }
 
-/// IdentifiedCaller, admission and headers of a request.
+/// Identified caller, admission and headers of a request.
 #[derive(Debug)]
 pub struct Envelope {
     shared: ApiState,
@@ -415,7 +415,7 @@ impl WholeRequest {
     }
 
     /// Parses the body as a request of a verb.
-    fn verb(self, parse: fn(&[u8]) -> Result<Box<dyn AnyVerb>, Unfit>) -> Result<Box<dyn AnyVerb>, Failure> {
+    fn verb(self, parse: ParseRequest) -> Result<Box<dyn AnyVerb>, Failure> {
         parse(self.json()?).map_err(|unfit| refusal(&unfit))
     }
 

@@ -206,6 +206,9 @@ macro_rules! verb {
     };
 }
 
+/// Function that parses the request of a verb.
+pub(crate) type ParseRequest = fn(&[u8]) -> Result<Box<dyn AnyVerb>, Unfit>;
+
 /// A verb in a table of verbs.
 #[derive(Clone, Copy, Debug)]
 pub struct VerbEntry {
@@ -220,7 +223,7 @@ pub struct VerbEntry {
     /// Returns the JSON Schema of its request.
     pub request: fn() -> Schema,
     /// Parses a request.
-    pub parse: fn(&[u8]) -> Result<Box<dyn AnyVerb>, Unfit>,
+    pub parse: ParseRequest,
     /// Parses a reply to it.
     pub reply: fn(&[u8]) -> serde_json::Result<Box<dyn AnyReply>>,
     pub tool: Option<Tool>,

@@ -87,7 +87,7 @@ pub async fn run(
     let workers = WorkersRuntime::start()?;
     let (background_work, own_doors) = (surface.background.clone(), surface.listeners.clone());
     let doorway = doorway(&service, surface, descriptors, &stop)?;
-    let served = doorway.tasks.clone();
+    let background = doorway.tasks.clone();
     let operator = operator_socket(&root, mode)?;
     let is_managers = operator.is_managers();
     failpoint::pass("before-doors");
@@ -112,7 +112,7 @@ pub async fn run(
     });
     let mut dispatcher = Dispatcher::new(boards.clone(), mode, service.config());
     // Listens before it looks at the live runs, so that no report of a shim is missed.
-    listen_to_shims(&context, &root, &served, &stop)?;
+    listen_to_shims(&context, &root, &background, &stop)?;
     let made = sockets::files(&root);
     // Before the listeners serve: a request must find the live runs adopted.
     recover_all(&context, &boards, &mut dispatcher)?;
@@ -122,8 +122,8 @@ pub async fn run(
     follow_set_clock(&context);
     listeners.serve(&doorway, &doors)?;
     doors.begin();
-    listen_to_signals(&link, &served, &stop)?;
-    served.spawn(exporter.run(Arc::clone(&service), context.host.hostname.clone(), stop.clone()));
+    listen_to_signals(&link, &background, &stop)?;
+    background.spawn(exporter.run(Arc::clone(&service), context.host.hostname.clone(), stop.clone()));
     if mode != DaemonMode::Ending {
         start_background_work(&link, &doorway, background_work, own_doors);
     }
@@ -140,7 +140,7 @@ pub async fn run(
         let (listeners, _) = Listeners::bind(&root, Sockets::Unix, OperatorSocket::Free)?;
         listeners
             .serve(&doorway, &doors)
-            .and_then(|()| listen_to_shims(&context, &root, &served, &stop))
+            .and_then(|()| listen_to_shims(&context, &root, &background, &stop))
             .and_then(|()| doors.put_back())
     };
     let outcome = tokio::select! {
@@ -157,7 +157,7 @@ pub async fn run(
     end_survivors(&context, dispatcher.survivors()).await;
     let outcome = outcome.and(end_unserved(&context, &dispatcher).await);
     stop.cancel();
-    close(&context, &root, &served, made[0].filter(|_| is_managers)).await;
+    close(&context, &root, &background, made[0].filter(|_| is_managers)).await;
     tracing::info!("stopped");
     if !dispatcher.has_runs() {
         drop(lock);

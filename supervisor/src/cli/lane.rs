@@ -51,8 +51,8 @@ pub(super) struct Test {
     timeout: base::time::duration::WrittenDuration,
 }
 
-pub(super) async fn run(line: &CommandLine, lane: Lane) -> Result<u8, Failure> {
-    lane.word.run(&nouns::client(line)?, line.output).await
+pub(super) async fn run(command: &CommandLine, lane: Lane) -> Result<u8, Failure> {
+    lane.word.run(&nouns::client(command)?, command.output).await
 }
 
 pub(super) async fn show(client: &Client, Show { name }: Show, output: Output) -> Result<u8, Failure> {

@@ -60,8 +60,8 @@ pub(super) struct Create {
     #[command(flatten)]
     settings: Box<TenantSettings>,
     /// Create the user of --unix-user with useradd; as root alone
-    #[arg(long, requires_all = ["unix_user", "dir"])]
-    create_user: bool,
+    #[arg(long = "create-user", requires_all = ["unix_user", "dir"])]
+    with_user: bool,
 }
 
 /// Show a tenant
@@ -134,14 +134,14 @@ pub(super) async fn edit(client: &Client, edit: Edit, output: Output) -> Result<
 }
 
 pub(super) async fn create(client: &Client, create: Create, output: Output) -> Result<u8, Failure> {
-    let Create { name, settings, create_user } = create;
+    let Create { name, settings, with_user } = create;
     let path = tenant_file::path_of(client.root(), &name);
     if path.symlink_metadata().is_ok() {
         return Err(Failure::new(Code::Conflict, format!("{} exists already", path.display()))
             .hint(format!("change it with `supervisor tenant edit {name}`")));
     }
     let (read, text) = TenantChanges { settings: &settings, unset: &[] }.apply(client.root(), &name, "")?;
-    if create_user {
+    if with_user {
         tenant_directory::create_user(&read)?;
     }
     tenant_directory::prepare(client.root(), TenantDirectory::from_config(&read))?;

@@ -17,13 +17,16 @@ use verbs::{CallPluginTool, OfPlugin};
 /// Prefix of a tool's name, as in Hermes Kanban.
 const PREFIX: &str = "kanban_";
 
+/// Function that parses the arguments of a call.
+type ParseCommand = fn(&[u8]) -> Result<Box<dyn AnyCommand>, Unfit>;
+
 /// A verb as a tool.
 #[derive(Debug)]
 pub(super) struct VerbTool {
     pub(super) verb: &'static str,
     pub(super) tool: Tool,
     entry: VerbEntry,
-    parse: fn(&[u8]) -> Result<Box<dyn AnyCommand>, Unfit>,
+    parse: ParseCommand,
     verdict: Verdict,
 }
 
@@ -44,7 +47,7 @@ macro_rules! of_the_tools {
                 VerbTool::for_verb::<verbs::RunSchedule>(),
                 VerbTool::for_verb::<verbs::RemoveSchedule>(),
             ];
-            [$($(VerbTool::for_verb::<verbs::$verb>(),)*)*].into_iter().chain(schedules).flatten().collect()
+            vec![$($(VerbTool::for_verb::<verbs::$verb>(),)*)*].into_iter().chain(schedules).flatten().collect()
         }
     };
 }

@@ -48,7 +48,6 @@ Examples:
       --not-before 'tomorrow 9am'
   supervisor create 'nightly report' --assignee shell --body ./report \\
       --idempotency-key nightly-2026-11-21 --json")]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Create {
     /// What to do, in one line
     pub title: String,

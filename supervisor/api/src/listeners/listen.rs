@@ -53,8 +53,8 @@ impl Listeners {
             Sockets::Unix => None,
             Sockets::Loopback => Some(bind_loopback(root)?),
         };
-        let (prober, probes) = self_probe();
-        Ok((Listeners { operator, members, probes, loopback }, prober))
+        let (sender, probes) = self_probe();
+        Ok((Listeners { operator, members, probes, loopback }, sender))
     }
 
     /// Returns the loopback port, if there is one.

@@ -79,7 +79,7 @@ mod tests {
     async fn a_probe_is_answered_by_a_serving_listener_and_fails_without_one() {
         let dir = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(dir.path().join("socket")).unwrap();
-        let (prober, probes) = self_probe();
+        let (sender, probes) = self_probe();
         let listener = ProbedListener::new(Some(listener), probes);
         let serve = async {
             let mut stream = listener.accept().await.unwrap();
@@ -87,9 +87,9 @@ mod tests {
             stream.read_exact(&mut request).await.unwrap();
             stream.write_all(b"HTTP/1.1 404").await.unwrap();
         };
-        let (probes, ()) = tokio::join!(prober.probe(), serve);
-        probes.unwrap();
+        let (answered, ()) = tokio::join!(sender.probe(), serve);
+        answered.unwrap();
         drop(listener);
-        assert_eq!(prober.probe().await.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!(sender.probe().await.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     }
 }

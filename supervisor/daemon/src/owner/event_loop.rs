@@ -57,7 +57,7 @@ pub(crate) async fn own(
         while let Some(action) = actions.pop_front() {
             match action {
                 Action::Read(board, capacity, noted) => {
-                    read_board(context, link, &roster, board, *capacity, noted)
+                    read_board(context, link, &roster, board, *capacity, noted);
                 }
                 Action::Wake(board) => wake_board(context, link, board),
                 Action::Withdraw(board, failure) => {

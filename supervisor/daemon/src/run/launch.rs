@@ -141,7 +141,7 @@ pub(crate) fn prepare(
     let board = host.way(order, identity)?;
     let kept = session_dir.map(|kept| kept.dir);
     let private_dirs = std::iter::once(home).chain(kept.clone()).collect();
-    let closed = closed_places(host, order, &workspace, &prepared, private_dirs, &board)
+    let closed = closed_places(host, order, workspace, &prepared, private_dirs, &board)
         .map_err(|e| LaunchError::refusal(Stage::FindRoots, Environment::Root, e))?;
     let start = start(order, places, &prompt, session, deadline, &board);
     let read = start.read.iter().cloned().chain(authorities::file(&order.policy, &private.home));

@@ -23,10 +23,20 @@ use super::shim_watch::watch_to_end;
 use super::stage::Stage;
 use base::exit::Code;
 use base::failpoint;
+use base::failure::Failure;
 use host::watch::Watched;
 use net::proxy::ProxiedRun;
 use service::BoardHandle;
 use setup::roster::Roster;
+
+/// Reports that a task was not claimed. A conflict is expected, and one trouble is logged once.
+async fn fail_to_claim(context: &Context, key: &TaskKey, failure: Failure) {
+    if failure.code != Code::Conflict && context.pending_starts.is_new_trouble(Some(&failure.message)) {
+        tracing::warn!(task = %key, error = %failure, "claim_failed");
+    }
+    context.pending_starts.end(key);
+    context.tell(key, Report::ClaimFailed(failure)).await;
+}
 
 /// Runs one task. `cancel` gives up its start.
 pub(crate) async fn run_task(
@@ -44,15 +54,7 @@ pub(crate) async fn run_task(
             context.pending_starts.is_new_trouble(None);
             order
         }
-        Err(failure) => {
-            if failure.code != Code::Conflict && context.pending_starts.is_new_trouble(Some(&failure.message))
-            {
-                tracing::warn!(task = %key, error = %failure, "claim_failed");
-            }
-            context.pending_starts.end(&key);
-            context.tell(&key, Report::ClaimFailed(failure)).await;
-            return;
-        }
+        Err(failure) => return fail_to_claim(&context, &key, failure).await,
     };
     failpoint::pass("after-claim");
     let live = LiveRun::from_run(board.name(), &order.run, Some(&order.task));

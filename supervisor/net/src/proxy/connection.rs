@@ -85,7 +85,7 @@ async fn serve_own_tunnel(
     let mut inside = tokio::io::join(Cursor::new(ahead).chain(reads), writes);
     match head::read(&mut inside).await {
         Ok(RequestHead { kind: RequestKind::Brokered, rest, .. }) => {
-            broker::serve(inside, rest, Aim::Path, terms).await
+            broker::serve(inside, rest, Aim::Path, terms).await;
         }
         // A tunnel in a tunnel would have no end.
         Ok(RequestHead { kind: RequestKind::Tunnel | RequestKind::Clear, .. }) => {

@@ -218,7 +218,7 @@ mod tests {
             match why {
                 None => assert!(read.is_ok(), "{text}"),
                 Some(why) => {
-                    assert!(read.as_ref().is_err_and(|message| message.contains(why)), "{text}: {read:?}")
+                    assert!(read.as_ref().is_err_and(|message| message.contains(why)), "{text}: {read:?}");
                 }
             }
         }

@@ -93,9 +93,10 @@ impl Services {
             Finish::NotLoggedIn(_) if self.last(&contact.replies).is_some() => {
                 self.of_services(&contact.replies).any(|answer| answer.is_login_refused)
             }
-            Finish::NotLoggedIn(Refuser::Service) => contact.refused != OwnRefusal::Service,
             Finish::NotLoggedIn(Refuser::Unclear) => contact.refused == OwnRefusal::None,
-            Finish::Unavailable => contact.refused != OwnRefusal::Service,
+            Finish::NotLoggedIn(Refuser::Service) | Finish::Unavailable => {
+                contact.refused != OwnRefusal::Service
+            }
             Finish::Well | Finish::Unsaid | Finish::Failed | Finish::RateLimited(_) | Finish::OwnLimit(_) => {
                 true
             }

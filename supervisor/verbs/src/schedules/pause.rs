@@ -40,15 +40,15 @@ impl Verb for PauseSchedule {
             let path = path_of(root, name);
             let file = authored_of(root, name)?.ok_or_else(|| unknown(&service, name))?;
             let before = file.text.clone();
-            let parsed = |text: &str| {
+            let parse = |text: &str| {
                 Planned::parse(name, text, &path)
                     .map_err(|defect| Failure::new(Code::Conflict, defect.to_string()))
             };
-            let mut wanted = parsed(&before)?;
+            let mut wanted = parse(&before)?;
             wanted.text.paused = self.paused;
             wanted.spec.paused = self.paused;
             let text = with_pause(&before, self.paused);
-            if parsed(&text)? != wanted {
+            if parse(&text)? != wanted {
                 return Err(Failure::new(
                     Code::Conflict,
                     format!("the pause of {} cannot be changed", path.display()),
@@ -58,7 +58,7 @@ impl Verb for PauseSchedule {
             // A pause does not change the tasks, so their creator stays the same even if the file's owner changes.
             let creator = wanted.clone().saved_in(file.author).spec.creator_uid;
             let paused = PlannedText { text, planned: wanted };
-            save(&service, name, saved_text(name, paused, &path, creator)?, true)
+            save(&service, name, &saved_text(name, paused, &path, creator)?, true)
         })
         .await?
     }

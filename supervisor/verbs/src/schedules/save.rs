@@ -78,7 +78,7 @@ impl Verb for SaveSchedule {
         let file = to_save(&name, text, &path)?;
         call.require_policies(&file.planned.spec.tasks)?;
         let saved = blocking("the schedule was not saved", move || {
-            save(&service, &name, saved_text(&name, file, &path, author)?, replace)
+            save(&service, &name, &saved_text(&name, file, &path, author)?, replace)
         });
         let mut saved = saved.await??;
         saved.warnings.extend(unusable(&call, &saved.name).await);
@@ -91,7 +91,7 @@ impl Verb for SaveSchedule {
 pub(super) fn save(
     service: &Service,
     name: &ScheduleName,
-    file: PlannedText,
+    file: &PlannedText,
     replace: bool,
 ) -> Result<Saved, Failure> {
     let (root, path) = (service.root(), path_of(service.root(), name));
@@ -110,7 +110,7 @@ pub(super) fn save(
     let dispatch = check_command(&planned.spec)?;
     // A missing board is refused before anything is written.
     let board = service.board(&planned.board)?;
-    write(root, name, &file)?;
+    write(root, name, file)?;
     service.read_schedules();
     // The board runs its jobs in order, so it has the new definition when it runs this one.
     let defined = name.clone();

@@ -102,7 +102,7 @@ pub(super) fn read(stdout: &Stdout) -> WorkerReport {
         }
         match kind {
             Kind::Text => {
-                report.message = part.text.as_deref().and_then(final_message).or(report.message.take())
+                report.message = part.text.as_deref().and_then(final_message).or(report.message.take());
             }
             Kind::StepStart => report.finish = Finish::Unsaid,
             Kind::StepFinish => {
