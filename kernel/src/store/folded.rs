@@ -86,7 +86,7 @@ impl Tx<'_> {
         self.conn.with(
             "read the oldest events",
             "SELECT id, task_id, kind = 'deleted' AS deleted, change, created_at, \
-               ifnull(length(task_id), 0) + length(kind) + ifnull(length(payload), 0) + ifnull(length(change), 0) AS bytes \
+               ifnull(octet_length(task_id), 0) + octet_length(kind) + ifnull(octet_length(payload), 0) + ifnull(octet_length(change), 0) AS bytes \
              FROM task_events ORDER BY id LIMIT ?1",
             |statement| {
                 let mut rows = statement.query([limit])?;
@@ -113,7 +113,7 @@ impl Tx<'_> {
     /// return.
     pub(crate) fn count_events_before(&self, before: Timestamp) -> Result<(u64, u64), Error> {
         self.conn.fetch("count the oldest events", "SELECT count(*) AS events, \
-           ifnull(sum(ifnull(length(task_id), 0) + length(kind) + ifnull(length(payload), 0) + ifnull(length(change), 0)), 0) AS bytes \
+           ifnull(sum(ifnull(octet_length(task_id), 0) + octet_length(kind) + ifnull(octet_length(payload), 0) + ifnull(octet_length(change), 0)), 0) AS bytes \
          FROM task_events \
          WHERE id < ifnull((SELECT min(id) FROM task_events WHERE created_at >= ?1), 9223372036854775807)", [before], |row| Ok((row.get::<_, i64>("events")?, row.get::<_, i64>("bytes")?)))
     .map(|(events, bytes)| (events.unsigned_abs(), bytes.unsigned_abs()))

@@ -51,7 +51,7 @@ impl Tx<'_> {
     pub(crate) fn replies_before(&self, time: Timestamp, limit: u32) -> Result<(Vec<i64>, u64), Error> {
         let rows: Vec<(i64, i64)> = self.conn.list(
             "list old requests",
-            "SELECT rowid, length(reply) AS bytes FROM requests WHERE created_at < ?1 LIMIT ?2",
+            "SELECT rowid, octet_length(reply) AS bytes FROM requests WHERE created_at < ?1 LIMIT ?2",
             params![time, limit],
             |row| Ok((row.get("rowid")?, row.get("bytes")?)),
         )?;

@@ -178,7 +178,9 @@ fn named_by(argument: &Arg) -> Option<NameKind> {
         ("attachment_id", _) => Some(NameKind::Attachment),
         (_, Some("RUN")) => Some(NameKind::Run),
         ("task_id" | "task_ids" | "parent_id" | "child_id" | "parents", _)
-        | (_, Some("TASK" | "TASK/COMMENT" | "TASK/REASON")) => Some(NameKind::Task),
+        | (_, Some("TASK" | "TASK/COMMENT" | "TASK/FILE" | "TASK/REASON" | "TASK/TEXT")) => {
+            Some(NameKind::Task)
+        }
         _ => None,
     }
 }

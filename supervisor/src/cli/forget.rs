@@ -42,18 +42,25 @@ pub(super) async fn forget(
     let settings = ForgottenSettings { config: Config::load(root)?, roster: Roster::load(root) };
     let mut left = Vec::new();
     for board in root.board_names()? {
-        let list = List { tenant: tenant.cloned(), ..List::default() };
-        let tasks = Client::new(root.clone(), board.clone(), None).call(&list).await?.split().0;
-        let waits = |task: &Task| task.tenant.as_ref() == tenant && task.status != Status::Running;
-        for task in tasks.iter().filter(|task| waits(task)) {
-            for (dir, gone) in copies(client, &board, task, name, &settings) {
-                if let Err(why) = remove(&dir, gone) {
-                    left.push(format!(
-                        "a copy may be left in {}: {why}",
-                        printable(&dir.display().to_string())
-                    ));
+        let client_of_board = Client::new(root.clone(), board.clone(), None);
+        let mut list = List { tenant: tenant.cloned(), archived: true, page: true, ..List::default() };
+        loop {
+            let (tasks, next) = client_of_board.call(&list).await?.split();
+            let waits = |task: &Task| task.tenant.as_ref() == tenant && task.status != Status::Running;
+            for task in tasks.iter().filter(|task| waits(task)) {
+                for (dir, gone) in copies(client, &board, task, name, &settings) {
+                    if let Err(why) = remove(&dir, gone) {
+                        left.push(format!(
+                            "a copy may be left in {}: {why}",
+                            printable(&dir.display().to_string())
+                        ));
+                    }
                 }
             }
+            if next.is_none() {
+                break;
+            }
+            list.cursor = next;
         }
     }
     Ok(Forgotten { was_kept, left })
