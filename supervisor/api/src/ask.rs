@@ -24,8 +24,10 @@ use kernel::{Actor, BoardName, Request as Repeatable, RequestId, TaskId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::any::{AnyReply, AnyVerb, Typed, Unfit, Working, record};
-use super::call::{Call, OnBoard, ParseRequest, Verb, VerbEntry, WORKER_TIME};
+use super::call::any::record;
+use super::call::{
+    AnyReply, AnyVerb, Call, OnBoard, ParseRequest, Typed, Unfit, Verb, VerbEntry, WORKER_TIME, Working,
+};
 use super::confined::{confined, not_for_members, require_board};
 use super::identity::{BOARD_HEADER, CallerIdentity, IdentifiedCaller, REQUEST_HEADER, Via, token_not_valid};
 use super::listeners::{RequestPermit, Reserved, VerbPermits};

@@ -1,5 +1,7 @@
 //! A call of a verb: its caller, its board, and the functions that read and write the board.
 
+pub(super) mod any;
+
 use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +15,8 @@ use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::any::{self, AnyReply, AnyVerb, Typed, Unfit, Working, to_json};
+use self::any::to_json;
+pub use self::any::{AnyReply, AnyVerb, Typed, Unfit, Working};
 use super::confined::confined;
 use super::identity::{CallingPlugin, PluginScope};
 use super::listeners::VerbPermits;

@@ -5,7 +5,8 @@
 //! API does not depend on the client.
 
 use crate::Verb;
-use crate::any::{AnyReply, AnyVerb, Unfit, record};
+use crate::call::any::record;
+use crate::call::{AnyReply, AnyVerb, Unfit};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::Screen;

@@ -2,7 +2,6 @@
 //!
 //! The same router serves the daemon's sockets and, without a daemon, the command line in its own process.
 
-mod any;
 mod ask;
 mod call;
 pub mod command;
@@ -19,10 +18,10 @@ mod socket;
 mod streams;
 mod work;
 
-pub use any::{AnyReply, AnyVerb, Typed, Unfit, Working};
 pub use ask::{
     Ask, Id, JsonBody, WholeRequest, WholeResponse, mount_exchange, mount_verb, whole_response, written,
 };
+pub use call::{AnyReply, AnyVerb, Typed, Unfit, Working};
 pub use call::{
     Audience, Call, Effect, HangUp, OnBoard, REPLY_TIME, Scope, Tool, Verb, VerbEntry, VerbRequest,
 };

@@ -26,7 +26,7 @@ macro_rules! table {
             }
             "Tasks" {
                 commands {
-                    Mission(mission::MissionCommand) => mission::run,
+                    Mission(noun_commands::MissionCommand) => noun_commands::mission,
                 }
                 verbs {
                     List => list::run,
@@ -95,7 +95,7 @@ macro_rules! table {
             }
             "Boards" {
                 commands {
-                    Boards(boards::Boards) => boards::run,
+                    Boards(noun_commands::BoardsCommand) => noun_commands::boards,
                     Restore(restore::Restore) => restore::run,
                     Notify(notify::Notify) => notify::run,
                     Chat(chat::Chat) => chat::run,
@@ -112,11 +112,11 @@ macro_rules! table {
             }
             "Operations" {
                 commands {
-                    Lane(lane::Lane) => lane::run,
-                    Profile(profile::ProfileCommand) => profile::run,
-                    Tenant(tenant::TenantCommand) => tenant::run,
-                    Schedules(schedules::Schedules) => schedules::run,
-                    Plugin(plugin::PluginCommand) => plugin::run,
+                    Lane(noun_commands::LaneCommand) => noun_commands::lane,
+                    Profile(noun_commands::ProfileCommand) => noun_commands::profile,
+                    Tenant(noun_commands::TenantCommand) => noun_commands::tenant,
+                    Schedules(noun_commands::SchedulesCommand) => noun_commands::schedules,
+                    Plugin(noun_commands::PluginCommand) => noun_commands::plugin,
                     Login(login::Login) => login::run,
                     Service(service::Service) => service::run,
                     Upgrade(upgrade::Upgrade) => upgrade::run,

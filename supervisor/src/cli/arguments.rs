@@ -5,10 +5,9 @@ use kernel::BoardName;
 
 use super::CommandLine;
 use super::{
-    answer, assign, attach, attach_get, boards, call, chat, create, dashboard, dispatch, dispatch_fleet,
-    doctor, edit, follow, gc, lane, list, login, logs, manual, matching, mcp, mission, notify, pages, plugin,
-    profile, restore, run, run_demo, run_top, schedules, serve, service, show, stop, tenant, transfer,
-    upgrade, wait,
+    answer, assign, attach, attach_get, call, chat, create, dashboard, dispatch, dispatch_fleet, doctor,
+    edit, follow, gc, list, login, logs, manual, matching, mcp, notify, noun_commands, pages, restore, run,
+    run_demo, run_top, serve, service, show, stop, transfer, upgrade, wait,
 };
 use crate::demo;
 use crate::top;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use kernel::BoardName;
 
-use super::{CommandLine, call, nouns};
+use super::call;
 use crate::client::Client;
 use crate::output::Output;
 use base::failure::Failure;
@@ -13,21 +13,6 @@ use service::details::Details;
 use verbs::{
     BoardLine, CreateBoard, EditBoard, RemoveBoard, board_line, require_board as require, tell_board,
 };
-
-/// List, create, rename, switch and remove boards
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-A command uses the board of --board, else of SUPERVISOR_BOARD or
-HERMES_KANBAN_BOARD, else the one chosen with `switch`, else `default`.
-
-Examples:
-  supervisor boards list
-  supervisor boards create releases --name 'Releases' --switch
-  supervisor boards rm releases")]
-pub(super) struct Boards {
-    #[command(subcommand)]
-    word: nouns::Boards,
-}
 
 /// Create a board
 #[derive(Debug, clap::Args)]
@@ -114,10 +99,6 @@ pub(super) fn current(root: &Root, named: Option<BoardName>) -> Result<BoardName
         .ok()
         .and_then(|name| name.trim().parse().ok())
         .unwrap_or_default())
-}
-
-pub(super) async fn run(line: &CommandLine, boards: Boards) -> Result<u8, Failure> {
-    boards.word.run(&nouns::client(line)?, line.output).await
 }
 
 pub(super) async fn create(client: &Client, create: Create, output: Output) -> Result<u8, Failure> {

@@ -2,31 +2,12 @@
 
 use kernel::Profile;
 
-use super::{CommandLine, call, nouns};
+use super::call;
 use crate::client::Client;
 use crate::output::Output;
 use crate::trial;
 use base::failure::Failure;
 use verbs::{CheckLane, ListLanes, show_lane};
-
-/// List, show, check and test lanes
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-`check` looks for what a lane needs on this host, and says what is missing. `test`
-runs a small task with the lane's real program in a root of its own that is gone
-afterwards, and says how its ending was read.
-
-Exit code of `check` and `test`: 0 if nothing is missing, else 1.
-
-Examples:
-  supervisor lane list
-  supervisor lane show claude
-  supervisor lane check codex
-  supervisor lane test codex --timeout 2m")]
-pub(super) struct Lane {
-    #[command(subcommand)]
-    word: nouns::Lane,
-}
 
 /// Show what the file of a lane says
 #[derive(Debug, clap::Args)]
@@ -49,10 +30,6 @@ pub(super) struct Test {
     /// End it after this long
     #[arg(long, value_name = "DURATION", default_value = "5m")]
     timeout: base::time::duration::WrittenDuration,
-}
-
-pub(super) async fn run(command: &CommandLine, lane: Lane) -> Result<u8, Failure> {
-    lane.word.run(&nouns::client(command)?, command.output).await
 }
 
 pub(super) async fn show(client: &Client, Show { name }: Show, output: Output) -> Result<u8, Failure> {

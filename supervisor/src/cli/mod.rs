@@ -39,6 +39,7 @@ mod matching;
 mod mcp;
 mod mission;
 mod notify;
+mod noun_commands;
 mod nouns;
 mod outcome;
 mod pages;

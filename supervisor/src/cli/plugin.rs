@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use kernel::PluginName;
 use serde::Serialize;
 
-use super::{CommandLine, call, nouns};
+use super::call;
 use crate::client::Client;
 use crate::output::Output;
 use api::blocking;
@@ -18,24 +18,6 @@ use delivery::plugins::{Staged, uninstall};
 use setup::automation::plugins::{Language, Plugin, create, path_of};
 use setup::config::settings;
 use verbs::{CheckPlugin, ListPlugins, Reload, ResumePlugin};
-
-/// List, create, check, install, resume and uninstall plugins
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-A plugin is a directory `plugins.d/NAME` of the configuration with a file `plugin.toml`
-and a program. The program is run anew for each call, confined by a policy without a
-network, with JSON on its standard input and output.
-
-Examples:
-  supervisor plugin create diary
-  supervisor plugin check ./diary
-  supervisor plugin install ./diary
-  supervisor plugin list
-  supervisor plugin uninstall diary")]
-pub(super) struct PluginCommand {
-    #[command(subcommand)]
-    word: nouns::Plugin,
-}
 
 /// Write a working example plugin, and a test for it
 #[derive(Debug, clap::Args)]
@@ -103,10 +85,6 @@ pub(super) struct Uninstall {
 struct ChangedPlugin {
     name: PluginName,
     path: PathBuf,
-}
-
-pub(super) async fn run(line: &CommandLine, plugin: PluginCommand) -> Result<u8, Failure> {
-    plugin.word.run(&nouns::client(line)?, line.output).await
 }
 
 pub(super) fn create_new(_: &Client, new: Create, output: Output) -> Result<u8, Failure> {

@@ -6,7 +6,6 @@ use kernel::{Profile, ProposedProfile, TaskId, WorkerRole};
 use serde::Serialize;
 
 use super::editor;
-use super::{CommandLine, nouns};
 use crate::client::Client;
 use crate::output::Output;
 use base::exit::Code;
@@ -17,26 +16,6 @@ use host::retained::RetainedHome;
 use setup::config::Config;
 use setup::roster::{Adopted, Draft, Home, Limits, LooseName, Settings, adopt, files, shipped};
 use verbs::{ListLanes, ListProfiles, Reload, ShowMission, is_nobody, read_profile, show_profile};
-
-/// List, show, create, edit, export, install and remove profiles
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-A profile is a file `profiles.d/NAME.md` of the configuration: front matter with its
-lane, model, policy, account and limits, and the text that its workers read before
-their task. A task is assigned to it by its name. A running daemon reads the
-profiles again after each change.
-
-Examples:
-  supervisor profile list
-  supervisor profile create backend --lane claude --model opus \\
-      --description 'Services in Go' --prompt-file role.md
-  supervisor profile edit backend
-  supervisor profile install ~/.claude/agents/code-reviewer.md
-  supervisor profile export backend > backend.md")]
-pub(super) struct ProfileCommand {
-    #[command(subcommand)]
-    word: nouns::Profile,
-}
 
 /// Show a profile, and whether its tasks can run
 #[derive(Debug, clap::Args)]
@@ -182,10 +161,6 @@ async fn proposed(client: &Client, name: &Profile, mission: TaskId) -> Result<Pr
         Failure::new(Code::NotFound, format!("the mission of {mission} asks for no profile `{name}`"))
             .hint(format!("`supervisor mission show {mission}` shows those that it asks for"))
     })
-}
-
-pub(super) async fn run(line: &CommandLine, profile: ProfileCommand) -> Result<u8, Failure> {
-    profile.word.run(&nouns::client(line)?, line.output).await
 }
 
 pub(super) async fn create(client: &Client, create: Create, output: Output) -> Result<u8, Failure> {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use kernel::{Clock as _, ScheduleName, SystemClock};
 use serde::Serialize;
 
+use super::call;
 use super::editor;
-use super::{CommandLine, call, nouns};
 use crate::client::Client;
 use crate::output::Output;
 use base::exit::Code;
@@ -20,25 +20,6 @@ use verbs::{
 
 /// Limit on the ticks that a check shows.
 const AHEAD: usize = 5;
-
-/// List, show, add, edit, pause, resume, run, check, import and remove schedules
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-A schedule is a file `schedules.d/NAME.toml` of the configuration: when it ticks, and
-the tasks that a tick makes. The daemon makes each tick once, also where it was down or
-the host slept; what becomes of missed ticks and of overlaps is a key of the file.
-
-Examples:
-  supervisor schedules add brief --cron '0 9 * * mon-fri' \\
-      --title 'AI-funding brief {date}' --assignee scout
-  supervisor schedules list
-  supervisor schedules show brief
-  supervisor schedules run brief
-  supervisor schedules pause brief")]
-pub(super) struct Schedules {
-    #[command(subcommand)]
-    word: nouns::Schedules,
-}
 
 /// Show a schedule, its latest ticks and the next ones
 #[derive(Debug, clap::Args)]
@@ -131,10 +112,6 @@ struct CheckedSchedules {
     error: Option<String>,
     /// The ticks to come, in epoch seconds.
     ahead: Vec<kernel::Timestamp>,
-}
-
-pub(super) async fn run(line: &CommandLine, schedules: Schedules) -> Result<u8, Failure> {
-    schedules.word.run(&nouns::client(line)?, line.output).await
 }
 
 pub(super) async fn pause(client: &Client, Pause { name }: Pause, output: Output) -> Result<u8, Failure> {

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use kernel::{Counted, Status, TaskId, Tenant};
 use serde::Serialize;
 
+use super::pages;
 use super::tenant_directory::{self, TenantDirectory};
 use super::tenant_file::{self, TenantChanges};
 use super::tenant_settings::TenantSettings;
-use super::{CommandLine, nouns, pages};
 use crate::client::Client;
 use crate::output::Output;
 use base::exit::Code;
@@ -22,23 +22,6 @@ use verbs::{Cancel, List, ListTenants, OnTasks as _, Reload, Stats, TenantLine, 
 
 /// Limit on the tasks of a request, which is one transaction that delays others.
 const PART: usize = 500;
-
-/// List, show, create, edit and remove tenants, and show their usage
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-A tenant is a namespace of tasks. A file `tenants.d/NAME.toml` of the configuration says
-where it works, whose it is, what it may use, and who may see it. A running daemon reads
-the files again after each change.
-
-Examples:
-  supervisor tenant create acme --dir /srv/acme --max-running 4
-  supervisor tenant show acme
-  supervisor tenant usage acme --json
-  supervisor tenant rm acme --cancel")]
-pub(super) struct TenantCommand {
-    #[command(subcommand)]
-    word: nouns::Tenant,
-}
 
 /// Create a tenant
 #[derive(Debug, clap::Args)]
@@ -115,10 +98,6 @@ struct ChangedTenant {
     cancelled: Vec<TaskId>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
-}
-
-pub(super) async fn run(line: &CommandLine, tenant: TenantCommand) -> Result<u8, Failure> {
-    tenant.word.run(&nouns::client(line)?, line.output).await
 }
 
 pub(super) async fn edit(client: &Client, edit: Edit, output: Output) -> Result<u8, Failure> {

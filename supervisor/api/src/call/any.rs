@@ -14,7 +14,7 @@ use kernel::{TaskId, Tenant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::call::{Call, Verb, VerbEntry, VerbRequest};
+use super::{Call, Verb, VerbEntry, VerbRequest};
 use base::failure::Failure;
 use base::json;
 
@@ -155,7 +155,7 @@ pub(super) fn request<V: Verb>(json: &[u8]) -> Result<Box<dyn AnyVerb>, Unfit> {
 }
 
 /// Parses a JSON object as a record.
-pub(super) fn record<T: DeserializeOwned>(json: &[u8]) -> Result<T, Unfit> {
+pub(crate) fn record<T: DeserializeOwned>(json: &[u8]) -> Result<T, Unfit> {
     let mut json = serde_json::Deserializer::from_slice(json);
     let record = serde_path_to_error::deserialize(&mut json)?;
     json.end().map_err(|error| Unfit::new(serde_path_to_error::Track::new().path(), error))?;
