@@ -197,7 +197,7 @@ macro_rules! list {
         request($request:ident $unit:tt $help:tt) form($label:tt $note:tt)
         $($who:ident($at:ident))*;
     )* })*) => {
-        /// Plain fields of a task.
+        /// Plain fields in the order of their declaration, for forms and completions.
         pub const TASK_FIELDS: &[TaskField] = &[$($(TaskField {
             name: name!($kind $name),
             request: stringify!($request),

@@ -13,7 +13,6 @@ use base::failure::Failure;
 /// Limit on the returned names, from which a person chooses.
 const MOST: u32 = 100;
 
-/// Kind of a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NameKind {

@@ -123,7 +123,7 @@ impl Private<'_> {
     }
 
     /// Returns the commit on which the worker left its branch; none if there is no whole private part.
-    pub(crate) fn removed_tip(&self) -> Option<Oid> {
+    pub(crate) fn worker_tip(&self) -> Option<Oid> {
         let given = self.given()?;
         Some(self.tip().unwrap_or(given))
     }

@@ -60,7 +60,7 @@ impl Worktree {
         })?;
         source.shared(|| self.tie(&links))?;
         let private = self.private(&links);
-        let tip = private.removed_tip().map(|tip| tip.to_string());
+        let tip = private.worker_tip().map(|tip| tip.to_string());
         let Published { gone, not_kept } = if private.given().is_some() {
             private.publish(&source)?
         } else {
@@ -81,7 +81,7 @@ impl Worktree {
     /// Takes over the commits of a run whose worktree the owner of the repository has removed or moved.
     fn seal_gone(&self, source: &Source, links: &Links) -> Result<Sealed, WorktreeError> {
         let private = self.private(links);
-        let Some(tip) = private.removed_tip() else { return Ok(Sealed::default()) };
+        let Some(tip) = private.worker_tip() else { return Ok(Sealed::default()) };
         let not_kept = private
             .publish_commits(source)?
             .unwrap_or_else(|| WorktreeError::Gone { path: links.tree.clone(), branch: self.branch() });

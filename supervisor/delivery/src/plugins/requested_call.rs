@@ -48,7 +48,6 @@ pub struct CallContext<'a> {
     pub board: &'a BoardName,
     /// Caller.
     pub actor: &'a Actor,
-    /// Id of the request.
     pub id: Option<&'a str>,
 }
 

@@ -13,7 +13,7 @@ use setup::config::definitions::Defect;
 const TICKS: u32 = 10;
 const AHEAD: usize = 5;
 
-/// Task of the latest tick.
+/// Task that the latest tick created, with its state now.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TickTask {
     pub id: TaskId,
@@ -34,7 +34,7 @@ pub struct ScheduleLine {
     pub creator_uid: Option<u32>,
     /// Contents of its file; none if the file is invalid.
     pub schedule: Option<ScheduleText>,
-    /// Its next tick.
+    /// Time of its next tick; none if there is no further tick.
     pub next: Option<Timestamp>,
     /// Result of its latest tick.
     pub last: Option<ScheduleTick>,

@@ -80,7 +80,7 @@ fn outcome(tick: &ScheduleTick, line: &ScheduleLine) -> String {
     words.join("; ")
 }
 
-/// Result of a tick.
+/// Returns the result of a tick in a few words, for a table.
 fn tick_result(tick: &ScheduleTick) -> String {
     let text = match &tick.note {
         Some(note) => format!("{}: {note}", tick.outcome),

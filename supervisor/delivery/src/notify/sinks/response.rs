@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::notify::http::HttpResponse;
 use crate::notify::step_log::{StepLog, Undelivered};
 
-/// Result in a body.
+/// Result that a service reports in the body of a response, whatever its HTTP status.
 pub(in crate::notify) struct ServiceResult<'a> {
     /// True if the service did not accept the message.
     pub(in crate::notify) is_refusal: bool,
