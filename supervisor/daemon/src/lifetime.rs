@@ -113,7 +113,7 @@ pub async fn run(
     let mut dispatcher = Dispatcher::new(boards.clone(), mode, service.config());
     // Listens before it looks at the live runs, so that no report of a shim is missed.
     listen_to_shims(&context, &root, &background, &stop)?;
-    let made = sockets::files(&root);
+    let socket_files = sockets::files(&root);
     // Before the listeners serve: a request must find the live runs adopted.
     recover_all(&context, &boards, &mut dispatcher)?;
     workspace::sweep_leases(&root.leases())
@@ -146,7 +146,7 @@ pub async fn run(
     let outcome = tokio::select! {
         outcome = own(&context, &link, &mut dispatcher, roster, inbox, &mut notices) => outcome,
         // Dropped when the loop has ended, so that removed socket files are not restored any more.
-        never = sockets::keep(&root, made, open) => match never {},
+        never = sockets::keep(&root, socket_files, open) => match never {},
         never = doors.keep() => match never {},
     };
     // Asked before the survivors are ended, because the answer describes the pass itself.
@@ -157,7 +157,7 @@ pub async fn run(
     end_survivors(&context, dispatcher.survivors()).await;
     let outcome = outcome.and(end_unserved(&context, &dispatcher).await);
     stop.cancel();
-    close(&context, &root, &background, made[0].filter(|_| is_managers)).await;
+    close(&context, &root, &background, socket_files[0].filter(|_| is_managers)).await;
     tracing::info!("stopped");
     if !dispatcher.has_runs() {
         drop(lock);
