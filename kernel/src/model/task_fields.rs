@@ -1,4 +1,4 @@
-//! Plain fields of a task: values with a bound that the board stores as given. Each is declared once, in [`task_fields!`];
+//! Plain fields of a task: values with a bound that the board stores as given. Each is declared once, in [`task_fields!`](crate::task_fields!);
 //! its column, the row, the requests that set it and the form of the dashboard follow from there.
 //!
 //! Fields with rules of their own (the assignee, the parents, the workspace, the check) have code instead.
@@ -12,7 +12,7 @@ use serde::Serialize;
 ///
 /// The fields stand in groups, each a struct that a new task, a stored task and an edit share. The parts of a field:
 ///
-/// * the attributes and the name of the member of its struct, with its kind: see [`FieldKind`](crate::FieldKind);
+/// * the attributes and the name of the member of its struct, with its kind: see [`FieldKind`];
 /// * its column, with the form in which it is stored if that differs from the value;
 /// * `free` if it may change at any time, `settings` if a run works under it, `fixed` if no edit changes it;
 /// * `kept` if a fork of a task has the same value, else `fresh`;

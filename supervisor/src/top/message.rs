@@ -1,5 +1,5 @@
-//! Messages to and orders from the model of `top`. A [`Message`] carries input or data to the model; an [`Order`] is an act
-//! that the model requests from the rest of the program.
+//! Messages to the model of `top`, and actions that it requests. A [`TopMessage`] carries input or data to the model; the rest
+//! of the program performs a [`TopAction`].
 
 use std::time::Duration;
 
