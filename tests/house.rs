@@ -198,9 +198,11 @@ fn rooms_named<'a>(text: &'a str, prefix: &'a str) -> Vec<&'a str> {
     let paths = lines.flat_map(|line| line.match_indices(prefix).map(move |(at, _)| (line, at)));
     paths
         .filter(|(line, at)| !line[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
-        .map(|(line, at)| {
+        .filter_map(|(line, at)| {
             let rest = &line[at + prefix.len()..];
-            rest.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or_default()
+            let name = rest.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or_default();
+            // An exported macro lies at the root of its crate, wherever its file is.
+            (!rest[name.len()..].starts_with('!')).then_some(name)
         })
         .collect()
 }

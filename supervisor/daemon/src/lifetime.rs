@@ -51,7 +51,7 @@ use setup::config::{Config, Tuning};
 use setup::roster::Roster;
 
 /// Longest wait for a command that owns the root at the start.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time that replies in progress get at the end.
 const FAREWELL: Duration = Duration::from_secs(2);
 

@@ -414,7 +414,7 @@ mod tests {
                 "phase": "running", "pid": 7, "started_at": 0, "deadline_us": null, "last_heartbeat_at": null,
                 "workspace": "scratch", "workspace_path": null, "cgroup": null, "sandbox": "default abi 7",
                 "sandbox_lacks": !lacks.is_empty(), "lacks": lacks, "note": null, "age_seconds": 1,
-                "left_seconds": null, "usage": null,
+                "left_seconds": null, "usage": null, "health": "healthy",
             });
             serde_json::from_value(worker).unwrap()
         };
