@@ -1,5 +1,6 @@
 //! Stable codes for the defects of workspaces and repositories, so that programs need not parse messages.
 
+use lease::LeaseError;
 use serde::{Deserialize, Serialize};
 
 /// Defect of a workspace, a worktree or a repository.
@@ -130,6 +131,22 @@ impl Code {
             | Self::WorktreeUnreadable
             | Self::CommitsNotTaken
             | Self::ReferencesNotKept => Origin::Place,
+        }
+    }
+}
+
+impl From<&LeaseError> for Code {
+    fn from(error: &LeaseError) -> Self {
+        match error {
+            LeaseError::Held { .. }
+            | LeaseError::HeldAbove { .. }
+            | LeaseError::HeldInside { .. }
+            | LeaseError::Removing { .. } => Self::WorkspaceHeld,
+            LeaseError::Gone { .. } => Self::WorkspaceGone,
+            LeaseError::Lock { .. }
+            | LeaseError::Write { .. }
+            | LeaseError::List { .. }
+            | LeaseError::Remove { .. } => Self::WorkspaceLeaseFailed,
         }
     }
 }

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::code::Code;
 use crate::git::overrides;
 use crate::open::{self, OpenError};
-use crate::prepared::{FileIdentity, Grants, Kind, Owner, Preparation, Prepared};
+use crate::prepared::{Grants, Kind, Owner, Preparation, Prepared};
+use lease::FileIdentity;
 
 /// Reason why a directory cannot be a workspace.
 #[derive(Debug, thiserror::Error)]

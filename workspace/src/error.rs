@@ -2,11 +2,11 @@
 
 use std::error::Error;
 
+use lease::LeaseError;
 use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
 use crate::directory::DirectoryError;
-use crate::lease_error::LeaseError;
 use crate::repository::RepositoryError;
 use crate::scratch::ScratchError;
 use crate::tree::TreeError;
@@ -55,7 +55,7 @@ impl WorkspaceError {
             Self::Directory(source) => source.code(),
             Self::Worktree(source) => source.code(),
             Self::Tree(source) => source.code(),
-            Self::Lease(source) => source.code(),
+            Self::Lease(source) => source.into(),
             Self::Repository(source) => source.code(),
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use lease::FileIdentity;
 use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 
@@ -86,19 +87,6 @@ impl Owner {
 
     pub(crate) fn from_stat(stat: &Stat) -> Self {
         Self { uid: stat.st_uid, gid: stat.st_gid }
-    }
-}
-
-/// The identity of a directory, whatever it is called: its device and inode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct FileIdentity {
-    pub device: u64,
-    pub inode: u64,
-}
-
-impl FileIdentity {
-    pub(crate) fn from_stat(stat: &Stat) -> Self {
-        Self { device: stat.st_dev, inode: stat.st_ino }
     }
 }
 

@@ -10,8 +10,9 @@ use rustix::process::{Gid, Uid};
 use crate::code::Code;
 use crate::name::Name;
 use crate::open::{self, OpenError};
-use crate::prepared::{FileIdentity, Grants, Kind, Owner, Preparation, Prepared};
+use crate::prepared::{Grants, Kind, Owner, Preparation, Prepared};
 use crate::tree;
+use lease::FileIdentity;
 
 /// Reason why a scratch directory could not be prepared.
 #[derive(Debug, thiserror::Error)]

@@ -41,8 +41,9 @@ use crate::git::{Source, overrides};
 use crate::links::Links;
 use crate::name::Name;
 use crate::open::{self, OpenError};
-use crate::prepared::{Branch, CheckedOut, FileIdentity, Kind, Owner, Preparation, Prepared};
+use crate::prepared::{Branch, CheckedOut, Kind, Owner, Preparation, Prepared};
 use crate::tree::{self, remove_tree};
+use lease::FileIdentity;
 
 /// Limit on the submodules that are named as empty.
 const NAMED: usize = 20;

@@ -21,7 +21,7 @@ use crate::timer::Alarm;
 use crate::tree::{Tree, join_cgroup};
 use crate::watch::Watch;
 use crate::worker::Worker;
-use workspace::{Lease, LeaseError};
+use lease::{Lease, LeaseError};
 
 use crate::priority;
 use crate::rundir::{

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 
 use super::WorktreeError;
-use crate::lock;
 use crate::name::Name;
+use lease::lock;
 
 /// A file beside the worktree, out of the worker's reach. It is locked while the worktree is made or removed, and it is not empty as
 /// long as the worktree is incomplete and holds no work.

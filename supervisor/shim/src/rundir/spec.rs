@@ -132,9 +132,9 @@ pub struct LeaseSpec {
     pub dir: PathBuf,
     pub workspace: PathBuf,
     /// Device and inode of the directory.
-    pub place: workspace::FileIdentity,
+    pub place: lease::FileIdentity,
     /// Owner of the lease, for messages.
-    pub holder: workspace::LeaseHolder,
+    pub holder: lease::LeaseHolder,
 }
 
 impl fmt::Debug for RunSpec {

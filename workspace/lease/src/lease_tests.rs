@@ -194,9 +194,9 @@ fn a_sweep_takes_the_files_that_nobody_holds() {
     let other = other.path();
     let kept = Lease::acquire(dir.path(), other, place(other), &holder(9)).unwrap();
     fs_err::write(dir.path().join("unrelated"), "").unwrap();
-    assert!(sweep_leases(dir.path()).unwrap() > 1);
+    assert!(sweep(dir.path()).unwrap() > 1);
     assert!(kept.path().exists() && dir.path().join("unrelated").exists());
     drop(kept);
-    sweep_leases(dir.path()).unwrap();
+    sweep(dir.path()).unwrap();
     assert_eq!(fs_err::read_dir(dir.path()).unwrap().count(), 1);
 }

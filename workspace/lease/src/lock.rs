@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 ///
 /// A lock file is removed only by its owner, so a lock taken on a removed file is taken again on its successor.
 /// The descriptor is close-on-exec: a worker must not inherit it, or the lock would outlive the run.
-pub(crate) fn take(path: &Path, try_lock: fn(&File) -> Result<(), TryLockError>) -> std::io::Result<File> {
+pub fn take(path: &Path, try_lock: fn(&File) -> Result<(), TryLockError>) -> std::io::Result<File> {
     loop {
         let file = fs_err::OpenOptions::new()
             .read(true)
@@ -36,7 +36,7 @@ pub(crate) fn take(path: &Path, try_lock: fn(&File) -> Result<(), TryLockError>)
 }
 
 /// Locks a file as soon as no other process has it locked.
-pub(crate) fn wait(file: &File) -> Result<(), TryLockError> {
+pub fn wait(file: &File) -> Result<(), TryLockError> {
     loop {
         match file.lock() {
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}

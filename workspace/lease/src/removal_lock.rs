@@ -13,9 +13,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::identity::FileIdentity;
 use crate::lease_error::LeaseError;
 use crate::lock;
-use crate::prepared::FileIdentity;
 
 /// Longest wait for a removal. Most removals take milliseconds. After a longer one, the start is tried again later.
 const LONGEST: Duration = Duration::from_secs(10);

@@ -5,8 +5,6 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::code::Code;
-
 /// Owner of a lease; written into the lease file, so that a refusal can name it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 // Without a tag: the first form is the one that releases before the second have written.
@@ -93,19 +91,6 @@ impl LeaseError {
             Self::Removing { .. } => Some("try again when the removal is through".to_owned()),
             Self::Gone { .. } => Some("try again: the directory is made anew".to_owned()),
             Self::Lock { .. } | Self::Write { .. } | Self::List { .. } | Self::Remove { .. } => None,
-        }
-    }
-
-    /// Returns the stable code of this refusal.
-    pub fn code(&self) -> Code {
-        match self {
-            Self::Held { .. } | Self::HeldAbove { .. } | Self::HeldInside { .. } | Self::Removing { .. } => {
-                Code::WorkspaceHeld
-            }
-            Self::Gone { .. } => Code::WorkspaceGone,
-            Self::Lock { .. } | Self::Write { .. } | Self::List { .. } | Self::Remove { .. } => {
-                Code::WorkspaceLeaseFailed
-            }
         }
     }
 }

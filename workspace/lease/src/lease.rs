@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
+use crate::identity::FileIdentity;
 use crate::lease_error::{LeaseError, LeaseHolder};
 use crate::lock;
-use crate::prepared::FileIdentity;
 use crate::removal_lock::{self, RemovalLocks};
 
 /// Returns the lease file of a directory.
@@ -146,7 +146,7 @@ fn write_holder(file: &mut File, holder: &LeaseHolder) -> io::Result<()> {
 
 /// Removes the files of free leases and removal locks, and returns their number. The files are tiny, so `gc` calls this soon
 /// enough.
-pub fn sweep_leases(leases_dir: &Path) -> Result<usize, LeaseError> {
+pub fn sweep(leases_dir: &Path) -> Result<usize, LeaseError> {
     let list = |source| LeaseError::List { path: leases_dir.to_owned(), source };
     let mut removed = 0;
     for entry in fs_err::read_dir(leases_dir).map_err(list)? {

@@ -1,0 +1,15 @@
+use rustix::fs::Stat;
+use serde::{Deserialize, Serialize};
+
+/// The identity of a directory, whatever it is called: its device and inode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FileIdentity {
+    pub device: u64,
+    pub inode: u64,
+}
+
+impl FileIdentity {
+    pub fn from_stat(stat: &Stat) -> Self {
+        Self { device: stat.st_dev, inode: stat.st_ino }
+    }
+}
