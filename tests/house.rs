@@ -76,7 +76,7 @@ const KERNEL: [(&str, &[&str]); 6] = [
 const DAEMON: [(&str, &[&str]); 4] =
     [("gc", &[]), ("run", &["gc"]), ("owner", &["run"]), ("simulation", &["run", "owner"])];
 
-fn house() -> PathBuf {
+pub(crate) fn house() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 

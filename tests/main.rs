@@ -41,6 +41,7 @@ mod dashboard;
 mod defects;
 mod demo;
 mod denials;
+mod dependencies;
 mod diffs;
 mod dispatch;
 mod displaced;
