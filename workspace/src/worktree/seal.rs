@@ -33,6 +33,10 @@ pub struct Sealed {
     /// Reason why not all tags and stashes of the run are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_kept: Option<String>,
+    /// True if the owner of the repository has removed the worktree during the run. Its files may be what a removal has
+    /// left, and no result.
+    #[serde(default)]
+    pub is_removed: bool,
 }
 
 impl Worktree {
@@ -53,13 +57,14 @@ impl Worktree {
             Err(OpenError::Missing { .. }) => return self.seal_gone(&source, &links),
             Err(error) => return Err(WorktreeError::OpenTree(error)),
         }
+        let private = self.private(&links);
+        let is_removed = private.given().is_some() && private.is_removed();
         let mut set_aside = self.close(&links).map_err(|source| WorktreeError::Withheld {
             path: links.tree.clone(),
             metadata: links.metadata.clone(),
             source: Box::new(source),
         })?;
         source.shared(|| self.tie(&links))?;
-        let private = self.private(&links);
         let tip = private.worker_tip().map(|tip| tip.to_string());
         let Published { gone, not_kept } = if private.given().is_some() {
             private.publish(&source)?
@@ -74,17 +79,20 @@ impl Worktree {
         set_aside.extend(gone);
         let more = set_aside.len().saturating_sub(NAMED);
         set_aside.truncate(NAMED);
-        let not_kept = not_kept.map(|error| error.to_string());
-        Ok(Sealed { set_aside, more, tip, not_kept })
+        let removed = || WorktreeError::Gone { path: links.tree.clone(), places: self.branch() };
+        let not_kept = not_kept.or_else(|| is_removed.then(removed)).map(|error| error.to_string());
+        Ok(Sealed { set_aside, more, tip, not_kept, is_removed })
     }
 
     /// Takes over the commits of a run whose worktree the owner of the repository has removed or moved.
     fn seal_gone(&self, source: &Source, links: &Links) -> Result<Sealed, WorktreeError> {
         let private = self.private(links);
         let Some(tip) = private.worker_tip() else { return Ok(Sealed::default()) };
-        let not_kept = private
-            .publish_commits(source)?
-            .unwrap_or_else(|| WorktreeError::Gone { path: links.tree.clone(), branch: self.branch() });
+        let departed = private.publish_commits(source)?;
+        let not_kept = departed.not_kept.unwrap_or_else(|| WorktreeError::Gone {
+            path: links.tree.clone(),
+            places: std::iter::once(self.branch()).chain(departed.head).collect::<Vec<_>>().join(" and "),
+        });
         Ok(Sealed { tip: Some(tip.to_string()), not_kept: Some(not_kept.to_string()), ..Sealed::default() })
     }
 
