@@ -1,5 +1,7 @@
 //! Taking over what a run wrote, with private parts that no honest worker leaves.
 
+use std::path::Path;
+
 use super::*;
 use crate::release::Loss;
 use crate::testing::Fixture;
@@ -164,6 +166,10 @@ fn the_commits_of_a_run_are_on_its_branch_also_if_its_worktree_was_removed_or_mo
         assert_eq!((bench.tip(), sealed.tip), (commit.clone(), Some(commit)));
         assert!(sealed.not_kept.unwrap().contains("was removed or moved"));
         assert!(!bench.own.exists());
+        if words == ["move"] {
+            let moved = Path::new(elsewhere);
+            assert_eq!(bench.fixture.git_in(moved, &["status", "--porcelain"]), "");
+        }
         bench.fixture.git(&["fsck", "--full"]);
         bench.fixture.git(&["gc", "-q", "--prune=now"]);
     }
