@@ -76,7 +76,7 @@ impl Worktree {
             Err(error) => return Err(WorktreeError::OpenDirectory(error)),
         }
         let note = Note::take(&directory, &self.id)?;
-        self.private(&links).publish(&source)?;
+        self.publish_unsealed(&source, &links, links.tree.symlink_metadata().is_ok())?;
         let judged = self.refuse(&source, &links, &note, loss);
         if !note.incomplete {
             note.discard()?;
@@ -101,7 +101,7 @@ impl Worktree {
             Err(error) => return Err(WorktreeError::OpenDirectory(error)),
         }
         let mut note = Note::take(&directory, &self.id)?;
-        self.private(&links).publish(&source)?;
+        self.publish_unsealed(&source, &links, links.tree.symlink_metadata().is_ok())?;
         if let Err(refusal) = self.refuse(&source, &links, &note, loss) {
             if !note.incomplete {
                 note.discard()?;
@@ -112,9 +112,15 @@ impl Worktree {
         // After a crash beyond this line, the note tells the next call that the remains contain no work.
         note.mark_incomplete()?;
         remove_tree(&directory, &self.id).map_err(WorktreeError::Clear)?;
-        remove_tree(&source.metadata(), &self.id).map_err(WorktreeError::Clear)?;
+        // A worktree that its owner has moved is the owner's, with the branch that may be checked out there.
+        let is_moved = links.other_tree().is_some();
+        match loss {
+            _ if is_moved => {}
+            Loss::Accept => drop(remove_tree(&source.metadata(), &self.id).map_err(WorktreeError::Clear)?),
+            Loss::Refuse | Loss::KeepBranch => self.remove_metadata(&source, &links)?,
+        }
         self.private(&links).discard()?;
-        if loss != Loss::KeepBranch {
+        if loss != Loss::KeepBranch && !is_moved {
             source.delete_branch(&branch)?;
         }
         if loss == Loss::Accept {

@@ -1,6 +1,7 @@
 //! The `worktree` workspace: a linked git worktree on a branch of its own, made, reused or repaired.
 
 mod aside;
+mod beside;
 mod claims;
 mod conversion;
 mod error;
@@ -114,11 +115,13 @@ impl Worktree {
         if whole {
             self.disarm(&links)?;
         }
+        let stale = self.remove_stale_locks(&source, &links)?;
         // The last run may not have been sealed, for example after a crash.
-        self.private(&links).publish(&source)?;
+        self.publish_unsealed(&source, &links, whole)?;
 
         let made = if whole {
-            self.restore(&source, &links, &start)?
+            let made = self.restore(&source, &links, &start)?;
+            if stale { Preparation::Repaired } else { made }
         } else {
             let made = self.clear(&mut note, &source, &links)?;
             source.refuse_checked_out(&branch)?;
@@ -149,18 +152,30 @@ impl Worktree {
             source.shared(|| self.link(links))?;
             made = Preparation::Repaired;
         }
-        let lock = source.heads(PREFIX).join(format!("{}.lock", self.id));
-        let stale = links
-            .remove_stale_locks(lock)
-            .map_err(|source| WorktreeError::Link { path: links.tree.clone(), source })?;
-        if stale {
-            made = Preparation::Repaired;
-        }
         if !links.has_index() {
             provide_index(links)?;
             made = Preparation::Repaired;
         }
         Ok(made)
+    }
+
+    /// Takes over an unsealed run: all of it, or the commits alone where its worktree is gone.
+    pub(crate) fn publish_unsealed(
+        &self,
+        source: &Source,
+        links: &Links,
+        has_tree: bool,
+    ) -> Result<(), WorktreeError> {
+        let private = self.private(links);
+        if has_tree { private.publish(source).map(drop) } else { private.publish_commits(source).map(drop) }
+    }
+
+    /// Removes lock files that a killed git has left. Returns true if there were any.
+    fn remove_stale_locks(&self, source: &Source, links: &Links) -> Result<bool, WorktreeError> {
+        let lock = source.heads(PREFIX).join(format!("{}.lock", self.id));
+        links
+            .remove_stale_locks(lock)
+            .map_err(|source| WorktreeError::Link { path: links.tree.clone(), source })
     }
 
     /// Removes the remains of a preparation, which hold no work, so that the worktree can be made anew.
@@ -175,8 +190,14 @@ impl Worktree {
         note.mark_incomplete()?;
         let directory = links.tree.parent().unwrap_or(&links.tree);
         remove_tree(directory, &self.id).map_err(WorktreeError::Clear)?;
-        remove_tree(&source.metadata(), &self.id).map_err(WorktreeError::Clear)?;
+        self.remove_metadata(source, links)?;
         Ok(if interrupted { Preparation::Repaired } else { Preparation::Created })
+    }
+
+    /// Removes the metadata. The commits of a detached `HEAD`, which nothing else may name, are kept beside the branch.
+    pub(crate) fn remove_metadata(&self, source: &Source, links: &Links) -> Result<(), WorktreeError> {
+        source.shared(|| beside::keep_head(source, &self.id, &links.metadata))?;
+        remove_tree(&source.metadata(), &self.id).map(drop).map_err(WorktreeError::Clear)
     }
 
     /// Makes the directory, ties it to the repository and fills it with the branch's files.

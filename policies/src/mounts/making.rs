@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use nix::mount::{MntFlags, MsFlags, umount2};
 use nix::sched::{CloneFlags, unshare};
-use nix::unistd::{chdir, getegid, pivot_root};
+use nix::unistd::{chdir, getegid, geteuid, pivot_root};
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags, fstatvfs, open};
 
 use super::{How, OpenedPath, PROC, Plan, Processes, STAGE, ViewMount};
@@ -136,11 +136,12 @@ impl Plan {
                     // The held directory, wherever its name may lead by now.
                     let target = Opened::real(path)?.directory()?;
                     let name = format!("{OLD}/proc/self/fd/{}", target.as_fd().as_raw_fd());
-                    let gid = match self.how {
-                        How::Own => *gid,
-                        // The group of the caller is the only one that its namespace knows (user_namespaces(7)). The
-                        // kernel refuses a mount for another, such as a further group of the user.
-                        How::UserNamespace | How::Entered => getegid().as_raw(),
+                    let (uid, gid) = match self.how {
+                        How::Own => (*uid, *gid),
+                        // The user and the group of the caller are the only ones that its namespace knows
+                        // (user_namespaces(7)). The kernel refuses a mount for others, such as a further group of the
+                        // user, or another member of a group that shares a repository.
+                        How::UserNamespace | How::Entered => (geteuid().as_raw(), getegid().as_raw()),
                     };
                     let options = format!("mode=755,size=64k,uid={uid},gid={gid}");
                     mount_at("empty", Some("tmpfs"), Path::new(&name), Some("tmpfs"), safe, Some(&options))?;

@@ -100,17 +100,20 @@ fn what_is_arranged_for_a_run_is_read_and_written_as_it_is_meant() {
 }
 
 #[test]
-fn an_empty_directory_takes_the_place_of_one_of_any_group() {
-    // Any number that is no group of the caller.
-    const GROUP: u32 = 54_321;
+fn an_empty_directory_takes_the_place_of_one_of_any_user_and_group() {
+    // Any number that is neither the caller nor a group of the caller.
+    const OTHER: u32 = 54_321;
     for lab in labs().filter(|lab| is_root() && lab.has_view()) {
-        let fresh = lab.path("shared");
-        fs::create_dir(&fresh).unwrap();
-        chown(&fresh, Some(lab.uid), Some(GROUP)).unwrap();
-        let steps = vec![Arrange::Fresh { at: fresh.clone().into() }];
-        let around =
-            Surroundings { arrangement: Arrangement { steps, ..Arrangement::default() }, ..lab.around() };
-        assert_eq!(lab.probe_in("default", &around, "", &["list", &fresh]), "OPEN", "{:?}", lab.caller);
+        for (name, uid) in [("group", lab.uid), ("user", OTHER)] {
+            let fresh = lab.path(name);
+            fs::create_dir(&fresh).unwrap();
+            chown(&fresh, Some(uid), Some(OTHER)).unwrap();
+            let steps = vec![Arrange::Fresh { at: fresh.clone().into() }];
+            let arrangement = Arrangement { steps, ..Arrangement::default() };
+            let around = Surroundings { arrangement, ..lab.around() };
+            let answer = lab.probe_in("default", &around, "", &["list", &fresh]);
+            assert_eq!(answer, "OPEN", "{name} {:?}", lab.caller);
+        }
     }
 }
 

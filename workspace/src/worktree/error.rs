@@ -122,9 +122,13 @@ pub enum WorktreeError {
     Inspect { path: PathBuf, source: git2::Error },
     /// The owner of the repository took the worktree away during a run.
     #[error(
-        "the worktree {path} was removed or moved during the run: its commits are on {branch}, and nothing else is kept"
+        "the worktree {path} was removed or moved during the run: its commits are on {places}, and nothing else is kept"
     )]
-    Gone { path: PathBuf, branch: String },
+    Gone {
+        path: PathBuf,
+        /// Names of the branch, and of the reference that keeps other commits.
+        places: String,
+    },
     /// There is no worktree.
     #[error("no worktree at {path}")]
     Missing { path: PathBuf },

@@ -19,7 +19,7 @@ use rustix::io::Errno;
 
 use super::objects::Objects;
 use super::private::Private;
-use super::{WorktreeError, aside, claims, index};
+use super::{WorktreeError, aside, beside, claims, index};
 use crate::git::Source;
 use crate::irregular;
 use crate::links::{self, Links};
@@ -48,6 +48,17 @@ impl Private<'_> {
         self.dir().join("worktree.given")
     }
 
+    /// Returns the `HEAD` of the repository's own metadata when the copy was made. No worker sees this file.
+    fn head_as_given(&self) -> PathBuf {
+        self.dir().join("HEAD.given")
+    }
+
+    /// Returns true if the owner of the repository has removed its metadata of the worktree, such as by
+    /// `git worktree remove`.
+    pub(super) fn is_removed(&self) -> bool {
+        [&self.links.metadata, &self.replaced()].into_iter().all(|path| path.symlink_metadata().is_err())
+    }
+
     /// Returns the place of the repository's own metadata after it was replaced, if the replacement took two steps.
     fn replaced(&self) -> PathBuf {
         self.dir().join("worktree.replaced")
@@ -61,6 +72,9 @@ impl Private<'_> {
         if self.has_modules() {
             // The view shows the repository's own directory in its place.
             fs::create_dir(metadata_dir.join(MODULES)).map_err(failed)?;
+        }
+        if let Some(head) = links::read_bytes(&metadata_dir.join("HEAD")) {
+            fs::write(self.head_as_given(), head).map_err(failed)?;
         }
         let inode = inode(&metadata_dir).unwrap_or_default();
         fs::write(self.copied(), format!("{inode} {}\n", digest(&metadata_dir).map_err(failed)?))
@@ -114,6 +128,10 @@ impl Private<'_> {
             // Other members of the group read the metadata of all worktrees when they pack or check the repository.
             let failed = |source| WorktreeError::Private { path: written.metadata.clone(), source };
             source.share(&written.metadata).map_err(failed)?;
+            // Another process has committed on a detached HEAD during the run.
+            if links::read(&self.links.metadata.join("HEAD")) != links::read(&self.head_as_given()) {
+                beside::keep_head(source, self.id, &self.links.metadata)?;
+            }
             self.exchange(&written.metadata)?;
         }
         // The files have other paths since the exchange.

@@ -63,6 +63,11 @@ impl Private<'_> {
         self.dir().join("packed/packed-refs")
     }
 
+    /// Returns the packed references as they were when the private part was made. No worker sees this file.
+    pub(super) fn packed_as_given(&self) -> PathBuf {
+        self.dir().join("packed.given")
+    }
+
     /// Returns the commit of the branch at the time when the private part was made; none if there is no complete
     /// private part. No worker sees this file.
     pub(crate) fn given(&self) -> Option<Oid> {
@@ -72,7 +77,7 @@ impl Private<'_> {
     /// Makes the private part anew, for a branch that points at `tip`.
     /// With `keeps_large`, git-lfs has a store in it.
     pub(crate) fn provide(&self, source: &Source, tip: Oid, keeps_large: bool) -> Result<(), WorktreeError> {
-        self.discard()?;
+        source.shared(|| self.discard())?;
         let dir = self.dir();
         let made = || -> std::io::Result<()> {
             for name in ["objects/info", "objects/pack", "refs/tags", "packed"] {
@@ -102,6 +107,7 @@ impl Private<'_> {
         source.shared(|| self.provide_metadata())?;
         let packed = source.packed_references()?;
         fs::write(self.packed(), &packed).map_err(failed)?;
+        fs::write(self.packed_as_given(), &packed).map_err(failed)?;
         self.provide_kept(source)?;
         // Written last, because this file marks the private part as complete.
         fs::write(dir.join("given"), format!("{tip}\n")).map_err(failed)

@@ -3,21 +3,23 @@
 //! The worker is gone, and everything here is as it left it. Nothing is believed: an object is read, which checks it
 //! against its name, and written anew; the branch moves only to a commit of which nothing is missing.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use git2::Oid;
+use git2::{ErrorCode, Oid, Reference};
 
 use super::metadata::forget_missing;
 use super::objects::Objects;
 use super::private::Private;
-use super::{PREFIX, WorktreeError};
+use super::{PREFIX, WorktreeError, beside};
 use crate::git::Source;
 use crate::irregular;
 use crate::links;
-use crate::name::Name;
 
-/// References that hold commits for a branch that another process had moved.
-const KEPT: &str = "refs/supervisor";
+/// Limit on the references that name one another (`SYMREF_MAXDEPTH` of git's refs.h).
+const LINKS: usize = 5;
+/// Entry for the log of the branch.
+const TOLD: &str = "supervisor: taken over from the run";
 
 /// The end of a private part, of which the branch is in the repository.
 #[derive(Debug, Default)]
@@ -26,6 +28,15 @@ pub(crate) struct Published {
     pub(crate) gone: Vec<PathBuf>,
     /// Reason why not all tags and stashes are kept.
     pub(crate) not_kept: Option<WorktreeError>,
+}
+
+/// The end of a private part whose worktree is gone.
+#[derive(Debug, Default)]
+pub(crate) struct Departed {
+    /// Reason why not all tags and stashes are kept.
+    pub(crate) not_kept: Option<WorktreeError>,
+    /// Reference that keeps the commits of a detached `HEAD`.
+    pub(crate) head: Option<String>,
 }
 
 /// The end of a private part of which the objects are in the repository.
@@ -50,21 +61,21 @@ impl Private<'_> {
     }
 
     /// Takes over the objects and references alone, and removes the private part: the metadata is of no use without the
-    /// worktree. Returns the reason why not all tags and stashes are kept.
-    pub(crate) fn publish_commits(&self, source: &Source) -> Result<Option<WorktreeError>, WorktreeError> {
-        let Some(given) = self.given() else { return Ok(None) };
-        let references = source.shared(|| {
+    /// worktree, but for the commit of a detached `HEAD`. Returns the report.
+    pub(crate) fn publish_commits(&self, source: &Source) -> Result<Departed, WorktreeError> {
+        let Some(given) = self.given() else { return Ok(Departed::default()) };
+        let taken = source.shared(|| {
             let mut objects = self.take_objects(source)?;
-            Ok(self.take_references(source, given, &mut objects))
+            let references = self.take_references(source, given, &mut objects);
+            let written = self.written_metadata().metadata;
+            let head = beside::keep_head(source, self.id, &written)?;
+            references.map(|not_kept| Departed { not_kept, head })
         });
-        match references {
-            // A later try may find the space.
-            Err(error @ WorktreeError::Store { .. }) => Err(error),
-            references => {
-                self.discard()?;
-                references?
-            }
+        // A later try may find the space.
+        if !matches!(taken, Err(WorktreeError::Store { .. })) {
+            self.discard()?;
         }
+        taken
     }
 
     /// Takes over the objects, then the references and the metadata: each step names only objects that the steps before it have
@@ -73,6 +84,9 @@ impl Private<'_> {
         let (references, gone) = match self.take_objects(source) {
             Ok(mut objects) => {
                 let references = self.take_references(source, given, &mut objects);
+                if let Err(error @ WorktreeError::Store { .. }) = references {
+                    return Err(error);
+                }
                 (references, self.take_metadata(source, &mut objects))
             }
             // A later try may find the space.
@@ -130,35 +144,46 @@ impl Private<'_> {
 
     /// Returns the commit that the worker's branch points at.
     fn tip(&self) -> Option<Oid> {
-        self.loose(self.id).or_else(|| self.packed_tip())
+        self.branch_tip(&format!("refs/heads/{}", self.branch))
     }
 
-    fn loose(&self, id: &Name) -> Option<Oid> {
-        Oid::from_str(&links::read(&self.heads().join(id.as_str()))?).ok()
+    /// Returns the commit of a branch `task/…` as the worker's git finds it.
+    fn branch_tip(&self, name: &str) -> Option<Oid> {
+        let mut name = name.to_owned();
+        for _ in 0..LINKS {
+            if !name.starts_with(&format!("refs/heads/{PREFIX}/")) || !Reference::is_valid_name(&name) {
+                return None;
+            }
+            let text = links::read(&self.dir().join(&name)).unwrap_or_default();
+            match text.strip_prefix("ref:") {
+                Some(next) => next.trim().clone_into(&mut name),
+                None => return Oid::from_str(&text).ok().or_else(|| self.packed_references().remove(&name)),
+            }
+        }
+        None
     }
 
-    fn packed_tip(&self) -> Option<Oid> {
-        let text = links::read_whole(&self.packed())?;
-        let name = format!("refs/heads/{}", self.branch);
-        text.lines()
-            .filter_map(|line| line.split_once(' '))
-            .find(|(_, found)| *found == name)
-            .and_then(|(tip, _)| Oid::from_str(tip).ok())
+    /// Returns the packed references that the worker's git has written or changed.
+    pub(super) fn packed_references(&self) -> BTreeMap<String, Oid> {
+        let Some(given) = links::read_whole(&self.packed_as_given()) else { return BTreeMap::new() };
+        let given: BTreeMap<&str, &str> = given.lines().filter_map(packed_line).collect();
+        let text = links::read_whole(&self.packed()).unwrap_or_default();
+        let changed = text.lines().filter_map(packed_line).filter(|(name, id)| given.get(name) != Some(id));
+        changed.filter_map(|(name, id)| Some((name.to_owned(), Oid::from_str(id).ok()?))).collect()
     }
 
     /// Detaches a HEAD that the worker left on another branch `task/…`, which only the worker sees. The commits stay reachable from
     /// the worktree's HEAD.
     fn detach_from_foreign_branch(&self, source: &Source) -> Result<(), WorktreeError> {
         let written = self.written_metadata();
-        let Some(head) = links::read(&written.metadata.join("HEAD")) else { return Ok(()) };
-        let foreign = head
-            .strip_prefix(&format!("ref: refs/heads/{PREFIX}/"))
-            .and_then(|name| Name::new(name).ok())
-            .filter(|name| name != self.id);
-        let Some(tip) = foreign.and_then(|name| self.loose(&name)) else { return Ok(()) };
-        if source.git().find_commit(tip).is_err() {
+        let head = links::read(&written.metadata.join("HEAD")).unwrap_or_default();
+        let Some(name) = head.strip_prefix("ref:").map(str::trim) else { return Ok(()) };
+        if name == format!("refs/heads/{}", self.branch) {
             return Ok(());
         }
+        let Some(tip) = self.branch_tip(name).filter(|tip| source.git().find_commit(*tip).is_ok()) else {
+            return Ok(());
+        };
         written
             .detach_head(tip)
             .map_err(|source| WorktreeError::Link { path: self.links.tree.clone(), source })
@@ -188,23 +213,33 @@ impl Private<'_> {
     fn move_branch(&self, source: &Source, given: Oid, tip: Oid) -> Result<(), WorktreeError> {
         let git = source.git();
         let failed = |source| WorktreeError::Publish { path: self.links.common.clone(), source };
-        let now = source.tip(&self.branch)?;
-        let follows = match now {
-            Some(now) if now == given || now == tip => true,
-            Some(now) => git.graph_descendant_of(tip, now).map_err(failed)?,
-            None => true,
-        };
-        let (name, told) = if follows {
-            (format!("refs/heads/{}", self.branch), "supervisor: taken over from the run")
-        } else {
-            (format!("{KEPT}/{}", self.id), "supervisor: kept beside its branch")
-        };
-        git.reference(&name, tip, true, told).map_err(failed)?;
-        if follows {
-            return Ok(());
+        let name = format!("refs/heads/{}", self.branch);
+        loop {
+            let now = source.tip(&self.branch)?;
+            let moved = match now {
+                Some(now) if now == tip => return Ok(()),
+                Some(now) if now != given && !git.graph_descendant_of(tip, now).map_err(failed)? => {
+                    let kept = beside::keep(source, self.id, tip)?;
+                    return Err(WorktreeError::Moved { branch: self.branch.clone(), kept });
+                }
+                Some(now) => beside::patiently(|| git.reference_matching(&name, tip, true, now, TOLD)),
+                None => beside::patiently(|| git.reference(&name, tip, false, TOLD)),
+            };
+            match moved {
+                Ok(_) => return Ok(()),
+                // Another process has moved or made the branch since it was read.
+                Err(error)
+                    if matches!(error.code(), ErrorCode::Modified | ErrorCode::Exists)
+                        && source.tip(&self.branch)? != now => {}
+                Err(error) => return Err(beside::not_stored(source)(error)),
+            }
         }
-        Err(WorktreeError::Moved { branch: self.branch.clone(), kept: name })
     }
+}
+
+/// Returns the name and the object of a line of packed references.
+fn packed_line(line: &str) -> Option<(&str, &str)> {
+    line.split_once(' ').map(|(id, name)| (name, id))
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! Taking over what a run wrote, with private parts that no honest worker leaves.
 
+use std::path::Path;
+
 use super::*;
+use crate::release::Loss;
 use crate::testing::Fixture;
 use crate::worktree::{Base, Worktree};
 
@@ -163,9 +166,204 @@ fn the_commits_of_a_run_are_on_its_branch_also_if_its_worktree_was_removed_or_mo
         assert_eq!((bench.tip(), sealed.tip), (commit.clone(), Some(commit)));
         assert!(sealed.not_kept.unwrap().contains("was removed or moved"));
         assert!(!bench.own.exists());
+        if words == ["move"] {
+            let moved = Path::new(elsewhere);
+            assert_eq!(bench.fixture.git_in(moved, &["status", "--porcelain"]), "");
+        }
         bench.fixture.git(&["fsck", "--full"]);
         bench.fixture.git(&["gc", "-q", "--prune=now"]);
     }
+}
+
+#[test]
+fn the_commits_of_a_detached_head_are_kept_if_the_worktree_was_removed_or_moved() {
+    for words in [&["remove", "--force"][..], &["move"]] {
+        for is_sealed in [true, false] {
+            let bench = Bench::new();
+            let commit = bench.commit();
+            let adrift = bench.git(&["commit-tree", "-p", &commit, "-m", "adrift", "HEAD^{tree}"]);
+            fs_err::write(bench.metadata.join("HEAD"), format!("{adrift}\n")).unwrap();
+            let elsewhere = bench.fixture.root.join("elsewhere");
+            let (tree, elsewhere) = (bench.path.to_str().unwrap(), elsewhere.to_str().unwrap());
+            let to = (words.len() == 1).then_some(elsewhere);
+            bench.fixture.git(&[&["worktree"], words, &[tree], to.as_slice()].concat());
+            if is_sealed {
+                let sealed = bench.worktree.seal().unwrap();
+                assert!(sealed.not_kept.unwrap().contains("task/t_1 and refs/supervisor/t_1"));
+            } else {
+                // A preparation refuses a worktree that is elsewhere, after it has taken the commits over.
+                drop(bench.worktree.prepare(&Base::Head, None));
+            }
+            assert_eq!(bench.tip(), commit);
+            assert_eq!(bench.fixture.git(&["rev-parse", "refs/supervisor/t_1"]), adrift);
+        }
+    }
+}
+
+#[test]
+fn a_worktree_that_its_owner_has_moved_is_not_removed_with_its_task() {
+    for loss in [Loss::Refuse, Loss::KeepBranch, Loss::Accept] {
+        for is_sealed in [true, false] {
+            let bench = Bench::new();
+            bench.fixture.git(&["worktree", "move", bench.path.to_str().unwrap(), "elsewhere"]);
+            let moved = bench.fixture.root.join("elsewhere");
+            if is_sealed {
+                bench.worktree.seal().unwrap();
+            }
+            bench.fixture.git_in(&moved, &["checkout", "-q", "--detach"]);
+            bench.fixture.commit(&moved, "of the owner");
+            bench.worktree.remove(loss).unwrap();
+            let summary = bench.fixture.git_in(&moved, &["log", "-1", "--format=%s"]);
+            assert_eq!(summary, "of the owner", "{loss:?}");
+        }
+    }
+}
+
+#[test]
+fn commits_that_another_process_made_on_the_head_of_the_worktree_are_kept() {
+    let bench = Bench::new();
+    bench.fixture.git_in(&bench.path, &["checkout", "-q", "--detach"]);
+    bench.fixture.commit(&bench.path, "of the owner");
+    let owners = bench.fixture.git_in(&bench.path, &["rev-parse", "HEAD"]);
+    let commit = bench.commit();
+    bench.worktree.seal().unwrap();
+    assert_eq!(bench.tip(), commit);
+    assert_eq!(bench.fixture.git(&["rev-parse", "refs/supervisor/t_1"]), owners);
+}
+
+#[test]
+fn a_head_that_a_run_leaves_behind_is_no_other_processs() {
+    let bench = Bench::new();
+    let commit = bench.commit();
+    let main = bench.fixture.git(&["rev-parse", "main"]);
+    bench.point(&main);
+    fs_err::write(bench.metadata.join("HEAD"), format!("{commit}\n")).unwrap();
+    bench.worktree.seal().unwrap();
+    bench.worktree.prepare(&Base::Head, None).unwrap();
+    fs_err::write(bench.metadata.join("HEAD"), "ref: refs/heads/task/t_1\n").unwrap();
+    bench.worktree.seal().unwrap();
+    assert_eq!(bench.fixture.git(&["for-each-ref", "refs/supervisor"]), "");
+}
+
+#[test]
+fn commits_beside_the_branch_do_not_displace_those_of_an_earlier_run() {
+    let bench = Bench::new();
+    let mut kept = Vec::new();
+    for n in ["first", "second"] {
+        kept.push(bench.commit());
+        let others = bench.fixture.git(&["commit-tree", "-p", "main", "-m", n, "main^{tree}"]);
+        bench.fixture.git(&["update-ref", "refs/heads/task/t_1", &others]);
+        assert!(matches!(bench.worktree.seal(), Err(WorktreeError::Moved { .. })));
+        assert_eq!(bench.tip(), others);
+        bench.worktree.prepare(&Base::Head, None).unwrap();
+    }
+    let named = bench.fixture.git(&["for-each-ref", "--format=%(objectname)", "refs/supervisor"]);
+    assert_eq!(named.lines().collect::<Vec<_>>(), kept);
+}
+
+#[test]
+fn a_branch_that_is_locked_at_the_end_of_the_run_has_its_commits_at_the_next() {
+    let bench = Bench::new();
+    let commit = bench.commit();
+    let stash = bench.git(&["commit-tree", "-p", &commit, "-m", "stash", "HEAD^{tree}"]);
+    fs_err::write(bench.own.join("refs/stash"), format!("{stash}\n")).unwrap();
+    fs_err::write(bench.fixture.root.join(".git/refs/heads/task/t_1.lock"), "").unwrap();
+    assert!(matches!(bench.worktree.seal(), Err(WorktreeError::Store { .. })));
+    bench.worktree.prepare(&Base::Head, None).unwrap();
+    assert_eq!(bench.tip(), commit);
+    assert_eq!(bench.fixture.git(&["rev-parse", "refs/stashes/t_1/0"]), stash);
+}
+
+#[test]
+fn a_branch_that_is_locked_for_a_moment_is_moved() {
+    let bench = Bench::new();
+    let commit = bench.commit();
+    let lock = bench.fixture.root.join(".git/refs/heads/task/t_1.lock");
+    fs_err::write(&lock, "").unwrap();
+    std::thread::scope(|scope| {
+        let sealing = scope.spawn(|| bench.worktree.seal().unwrap());
+        // The objects come before the branch.
+        while !bench.fixture.has_object(&commit) {
+            std::thread::yield_now();
+        }
+        fs_err::remove_file(&lock).unwrap();
+        sealing.join().unwrap();
+    });
+    assert_eq!(bench.tip(), commit);
+}
+
+#[test]
+fn a_worktree_that_its_owner_has_removed_is_told_from_a_result_also_if_files_are_left() {
+    for words in [&["remove", "--force"][..], &["prune"]] {
+        let bench = Bench::new();
+        let commit = bench.commit();
+        let aside = bench.fixture.root.join("aside");
+        if words == ["prune"] {
+            fs_err::rename(&bench.path, &aside).unwrap();
+            bench.fixture.git(&["worktree", "prune"]);
+            fs_err::rename(&aside, &bench.path).unwrap();
+        } else {
+            bench.fixture.git(&[&["worktree"], words, &[bench.path.to_str().unwrap()]].concat());
+            fs_err::create_dir(&bench.path).unwrap();
+            fs_err::write(bench.path.join("left"), "").unwrap();
+        }
+        let sealed = bench.worktree.seal().unwrap();
+        assert!(sealed.is_removed, "{words:?}");
+        assert_eq!(bench.tip(), commit);
+    }
+    let bench = Bench::new();
+    bench.commit();
+    assert!(!bench.worktree.seal().unwrap().is_removed);
+}
+
+#[test]
+fn a_head_on_any_other_branch_of_the_run_is_detached_at_its_commit() {
+    for name in ["task/other", "task/other/deep", "task/packed"] {
+        let bench = Bench::new();
+        let commit = bench.commit();
+        bench.point(&bench.git(&["rev-parse", "main"]));
+        fs_err::write(bench.metadata.join("HEAD"), format!("ref: refs/heads/{name}\n")).unwrap();
+        if name == "task/packed" {
+            let packed = bench.own.join("packed/packed-refs");
+            fs_err::write(packed, format!("{commit} refs/heads/{name}\n")).unwrap();
+        } else {
+            let path = bench.own.join("refs/heads").join(name);
+            fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+            fs_err::write(path, format!("{commit}\n")).unwrap();
+        }
+        bench.worktree.seal().unwrap();
+        assert_eq!(bench.fixture.git_in(&bench.path, &["rev-parse", "HEAD"]), commit, "{name}");
+    }
+}
+
+#[test]
+fn a_branch_that_names_another_one_is_where_that_one_is() {
+    let bench = Bench::new();
+    let commit = bench.commit();
+    let heads = bench.own.join("refs/heads/task");
+    fs_err::rename(heads.join("t_1"), heads.join("other")).unwrap();
+    fs_err::write(heads.join("t_1"), "ref: refs/heads/task/other\n").unwrap();
+    bench.worktree.seal().unwrap();
+    assert_eq!(bench.tip(), commit);
+    bench.worktree.prepare(&Base::Head, None).unwrap();
+    fs_err::write(heads.join("t_1"), "ref: refs/heads/task/t_1\n").unwrap();
+    bench.worktree.seal().unwrap();
+    assert_eq!(bench.tip(), commit);
+}
+
+#[test]
+fn tags_and_stashes_that_a_run_has_packed_come_home() {
+    let fixture = Fixture::new();
+    fixture.git(&["tag", "of-the-owner"]);
+    let bench = Bench::from_fixture(fixture);
+    let commit = bench.commit();
+    let packed = bench.own.join("packed/packed-refs");
+    let text = fs_err::read_to_string(&packed).unwrap();
+    let more = format!("{commit} refs/stash\n{commit} refs/tags/v1\n");
+    fs_err::write(&packed, text + &more).unwrap();
+    bench.worktree.seal().unwrap();
+    let names = bench.fixture.git(&["for-each-ref", "--format=%(refname)", "refs/tags", "refs/stashes"]);
+    assert_eq!(names, "refs/stashes/t_1/0\nrefs/tags/of-the-owner\nrefs/tags/task/t_1/v1");
 }
 
 #[test]

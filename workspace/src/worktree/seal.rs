@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use fs_err as fs;
+use git2::{Index, Oid};
 use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +14,7 @@ use super::publish::Published;
 use super::{Worktree, WorktreeError, aside, provide_index};
 use crate::git::Source;
 use crate::irregular;
-use crate::links::Links;
+use crate::links::{self, Links};
 use crate::open::{self, OpenError};
 
 /// Limit on the listed paths that were set aside.
@@ -33,6 +34,10 @@ pub struct Sealed {
     /// Reason why not all tags and stashes of the run are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_kept: Option<String>,
+    /// True if the owner of the repository has removed the worktree during the run. Its files may be what a removal has
+    /// left, and no result.
+    #[serde(default)]
+    pub is_removed: bool,
 }
 
 impl Worktree {
@@ -53,13 +58,14 @@ impl Worktree {
             Err(OpenError::Missing { .. }) => return self.seal_gone(&source, &links),
             Err(error) => return Err(WorktreeError::OpenTree(error)),
         }
+        let private = self.private(&links);
+        let is_removed = private.given().is_some() && private.is_removed();
         let mut set_aside = self.close(&links).map_err(|source| WorktreeError::Withheld {
             path: links.tree.clone(),
             metadata: links.metadata.clone(),
             source: Box::new(source),
         })?;
         source.shared(|| self.tie(&links))?;
-        let private = self.private(&links);
         let tip = private.worker_tip().map(|tip| tip.to_string());
         let Published { gone, not_kept } = if private.given().is_some() {
             private.publish(&source)?
@@ -74,18 +80,44 @@ impl Worktree {
         set_aside.extend(gone);
         let more = set_aside.len().saturating_sub(NAMED);
         set_aside.truncate(NAMED);
-        let not_kept = not_kept.map(|error| error.to_string());
-        Ok(Sealed { set_aside, more, tip, not_kept })
+        let removed = || WorktreeError::Gone { path: links.tree.clone(), places: self.branch() };
+        let not_kept = not_kept.or_else(|| is_removed.then(removed)).map(|error| error.to_string());
+        Ok(Sealed { set_aside, more, tip, not_kept, is_removed })
     }
 
     /// Takes over the commits of a run whose worktree the owner of the repository has removed or moved.
     fn seal_gone(&self, source: &Source, links: &Links) -> Result<Sealed, WorktreeError> {
         let private = self.private(links);
         let Some(tip) = private.worker_tip() else { return Ok(Sealed::default()) };
-        let not_kept = private
-            .publish_commits(source)?
-            .unwrap_or_else(|| WorktreeError::Gone { path: links.tree.clone(), branch: self.branch() });
+        let given = private.given();
+        let departed = private.publish_commits(source)?;
+        if let Some(given) = given.filter(|_| links.other_tree().is_some()) {
+            // An index that cannot be read is the owner's to look at.
+            source.shared(|| self.follow_branch(source, links, given)).unwrap_or_default();
+        }
+        let not_kept = departed.not_kept.unwrap_or_else(|| WorktreeError::Gone {
+            path: links.tree.clone(),
+            places: std::iter::once(self.branch()).chain(departed.head).collect::<Vec<_>>().join(" and "),
+        });
         Ok(Sealed { tip: Some(tip.to_string()), not_kept: Some(not_kept.to_string()), ..Sealed::default() })
+    }
+
+    /// Brings the index of a moved worktree to the new commit of its branch, if nothing was staged. The next `git commit`
+    /// there would undo the commits of the run.
+    fn follow_branch(&self, source: &Source, links: &Links, given: Oid) -> Result<(), git2::Error> {
+        let head = links::read(&links.metadata.join("HEAD")).unwrap_or_default();
+        let Ok(Some(tip)) = source.tip(&self.branch()) else { return Ok(()) };
+        if head != format!("ref: refs/heads/{}", self.branch()) || tip == given {
+            return Ok(());
+        }
+        let git = source.git();
+        let mut index = Index::open(&links.metadata.join("index"))?;
+        let before = git.find_commit(given)?.tree()?;
+        if git.diff_tree_to_index(Some(&before), Some(&index), None)?.deltas().len() > 0 {
+            return Ok(());
+        }
+        index.read_tree(&git.find_commit(tip)?.tree()?)?;
+        index.write()
     }
 
     /// Leaves nothing that git follows and the worker wrote.

@@ -15,7 +15,7 @@ use git2::{Oid, Reference};
 
 use super::objects::{Fault, Objects};
 use super::private::Private;
-use super::{PREFIX, WorktreeError};
+use super::{PREFIX, WorktreeError, beside};
 use crate::git::Source;
 use crate::links;
 use crate::name::Name;
@@ -93,8 +93,22 @@ impl Private<'_> {
     /// [`WorktreeError::KeptTooMany`] if there are more than the limit; the others are kept.
     pub(crate) fn keep(&self, source: &Source, objects: &mut Objects<'_>) -> Result<(), WorktreeError> {
         let mut tags = BTreeMap::new();
-        let more = collect(&self.own_tags(), &tags_of(self.id), DEPTH, &mut tags);
-        let stashes = self.stashes();
+        let mut more = collect(&self.own_tags(), &tags_of(self.id), DEPTH, &mut tags);
+        let packed = self.packed_references();
+        for (name, tag) in &packed {
+            let Some(name) = name.strip_prefix("refs/tags/").map(|name| tags_of(self.id) + name) else {
+                continue;
+            };
+            if tags.contains_key(&name) || !Reference::is_valid_name(&name) {
+                continue;
+            }
+            if tags.len() >= MOST {
+                more += 1;
+            } else {
+                tags.insert(name, *tag);
+            }
+        }
+        let stashes = self.stashes(packed.get("refs/stash").copied());
         let more = more + stashes.len().saturating_sub(MOST);
         let numbered = stashes.into_iter().take(MOST).enumerate();
         let mut references = tags;
@@ -110,11 +124,11 @@ impl Private<'_> {
         Ok(())
     }
 
-    /// Returns the stashes, newest first. Only the log names the others.
-    fn stashes(&self) -> Vec<Oid> {
-        let Some(newest) = links::read(&self.stash()).and_then(|text| Oid::from_str(&text).ok()) else {
-            return Vec::new();
-        };
+    /// Returns the stashes, newest first. Only the log names the others. The newest is `packed` if it is not in a file of
+    /// its own.
+    fn stashes(&self, packed: Option<Oid>) -> Vec<Oid> {
+        let loose = links::read(&self.stash()).and_then(|text| Oid::from_str(&text).ok());
+        let Some(newest) = loose.or(packed) else { return Vec::new() };
         let text = links::read_whole(&self.stash_log()).unwrap_or_default();
         let mut all: Vec<Oid> =
             text.lines().filter_map(|line| Oid::from_str(line.split(' ').nth(1)?).ok()).collect();
@@ -170,12 +184,13 @@ fn keep_only(source: &Source, id: &Name, kept: &BTreeMap<String, Oid>) -> Result
         for (rest, target) in under(source, &prefix)? {
             let name = format!("{prefix}{rest}");
             if kept.get(&name) != Some(&target) {
-                git.find_reference(&name).and_then(|mut found| found.delete()).map_err(failed)?;
+                let removed = || git.find_reference(&name).and_then(|mut found| found.delete());
+                beside::patiently(removed).map_err(failed)?;
             }
         }
     }
     for (name, target) in kept {
-        git.reference(name, *target, true, TOLD).map_err(failed)?;
+        beside::patiently(|| git.reference(name, *target, true, TOLD)).map_err(failed)?;
     }
     Ok(())
 }

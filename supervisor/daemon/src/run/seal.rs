@@ -15,7 +15,7 @@ const SET_ASIDE: &str = "the worker could write it, and it names what git would 
 pub(crate) struct SealedTree {
     /// Defects, for the readers of the handoff.
     pub lost: Vec<LostArtifact>,
-    /// True if the repository has taken the run's commits over.
+    /// True if the repository has taken the run's commits over, and its files are the result of the run.
     pub is_taken: bool,
     /// Commit on which the run left its branch; none if the worktree was sealed before.
     pub tip: Option<String>,
@@ -49,7 +49,7 @@ pub(crate) fn seal(worktree: Worktree, identity: Option<Identity>) -> Result<Sea
             let not_kept = sealed.not_kept.map(|why| lost(branch, why));
             Ok(SealedTree {
                 lost: reasons.chain(more).chain(not_kept).collect(),
-                is_taken: true,
+                is_taken: !sealed.is_removed,
                 tip: sealed.tip,
             })
         }
