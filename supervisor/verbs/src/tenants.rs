@@ -121,7 +121,7 @@ impl Verb for ListTenants {
     }
 
     async fn run(self, call: Call) -> Result<Vec<TenantLine>, Failure> {
-        let configured: Vec<Tenant> = call.service.config().tenants.names().collect();
+        let configured: Vec<Tenant> = call.service.config().tenants.tenant_names().collect();
         let asked = self.name.clone();
         let counted = call.read(move |view| {
             let mut names: BTreeSet<Tenant> = match &asked {
@@ -245,7 +245,7 @@ impl Verb for TenantUsage {
         let name = self.name;
         let (config, is_configured) = {
             let config = call.service.config();
-            let is_configured = config.tenants.names().any(|one| one == name);
+            let is_configured = config.tenants.tenant_names().any(|one| one == name);
             (config.tenants.get(&name).cloned(), is_configured)
         };
         let tenant = name.clone();
