@@ -1,5 +1,6 @@
 //! Interfaces to the host: cgroups, users, processes, sockets and timers.
 
+pub mod accept;
 pub mod cgroup;
 pub mod controllers;
 pub mod denial;

@@ -23,6 +23,7 @@ use super::terms::{BrokerKeys, ProxyTerms};
 use super::tls::Trust;
 use super::traffic::{DeniedHost, Traffic};
 use base::failure::Failure;
+use host::accept::next_connection;
 use service::BoardHandle;
 use setup::lanes::Contact;
 
@@ -36,13 +37,10 @@ pub(super) const LOOKUP_THREADS: usize = 64;
 const FURTHER_THREADS: usize = 448;
 /// Threads reserved for reading brokers' secrets, however many look-ups run.
 const READING_THREADS: usize = 8;
-/// Delay before changed statistics are stored, to combine changes.
-
 /// Name in the log for traffic that a board did not record.
 const NOT_NOTED: &str = "egress_not_noted";
+/// Delay before changed statistics are stored, to combine changes.
 const KEEP: Duration = Duration::from_secs(1);
-/// Pause after an accept that failed for lack of descriptors.
-const PAUSE: Duration = Duration::from_millis(100);
 /// First and longest interval between checks for a shim that is starting.
 const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(500));
 
@@ -331,24 +329,17 @@ pub(super) async fn accept_run(
     loop {
         rate.next().await;
         connections.may_claim(&claimant).await;
-        match listener.accept().await {
-            Ok((worker, _)) => {
-                let connection = connections.claim(&claimant);
-                let (terms, close) = (Arc::clone(&terms), close.clone());
-                tokio::spawn(async move {
-                    tokio::select! {
-                        // The run is over, so the peer is gone too.
-                        () = serve(worker, &terms) => {}
-                        () = close.cancelled() => {}
-                    }
-                    drop(connection);
-                });
+        let worker = next_connection(&listener, &run).await;
+        let connection = connections.claim(&claimant);
+        let (terms, close) = (Arc::clone(&terms), close.clone());
+        tokio::spawn(async move {
+            tokio::select! {
+                // The run is over, so the peer is gone too.
+                () = serve(worker, &terms) => {}
+                () = close.cancelled() => {}
             }
-            Err(error) => {
-                tracing::warn!(%run, %error, "not_accepted");
-                tokio::time::sleep(PAUSE).await;
-            }
-        }
+            drop(connection);
+        });
         tokio::task::yield_now().await;
     }
 }
