@@ -4,7 +4,6 @@ pub mod accept;
 pub mod cgroup;
 pub mod controllers;
 pub mod denial;
-pub mod disk_use;
 pub mod ended;
 pub mod examine;
 pub mod find_program;
