@@ -25,7 +25,7 @@ use base::failure::{Failure, INVALID_BODY, Problem};
 use base::invocation::{Address, Invocation, WorkerSelf};
 use base::owner::{Owner, OwnerLock, Ownership, Role};
 use base::paths::{Root, RootChoice};
-use base::short_ids::Abbreviated;
+use base::short_ids;
 use base::terminal::complain;
 use host::socket_file::in_its_place;
 use service::{Mode, Service};
@@ -136,10 +136,10 @@ impl Client {
         within: Duration,
     ) -> Result<Box<dyn AnyReply>, Failure> {
         let is_open = self.worker().is_none() && request.content_type == JSON;
-        let abbreviated = if is_open { Abbreviated::of(verb.request, &request.body)? } else { None };
-        if let Some(mut abbreviated) = abbreviated {
-            let whole = self.resolved(abbreviated.ids()).await?;
-            request.body = abbreviated.with(whole).into();
+        if is_open {
+            let resolve = async |ids| self.resolved(ids).await;
+            let widened = short_ids::widened(verb.request, &request.body, resolve).await?;
+            request.body = widened.map_or(request.body, Into::into);
         }
         read(verb, &self.send(&request, verb, within).await?)
     }

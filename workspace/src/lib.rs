@@ -83,7 +83,7 @@ pub use repository::{
 };
 pub use rest::{CommitTerms, Span};
 pub use scratch::{ScratchError, close as close_scratch};
-pub use size::{Size, measure};
+pub use size::{DiskUse, Size, measure};
 pub use tree::{TreeError, remove_tree};
 pub use uncommitted::{LeftBecause, LeftPath, Uncommitted};
 pub use worktree::{Sealed, Worktree, WorktreeError};

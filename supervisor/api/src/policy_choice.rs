@@ -23,7 +23,6 @@ use base::exit::Code;
 use base::failure::Failure;
 use service::Service;
 use setup::config::Config;
-use setup::config::definitions::Lookup;
 use setup::roster::Roster;
 
 /// Events after which other runs may follow than before, or a person types for the worker of a run.
@@ -61,10 +60,7 @@ pub(super) struct PolicyChoice {
 
 /// Returns the policy of the `plugin.toml` of a plugin.
 fn of_plugin(service: &Service, name: &PluginName) -> Option<String> {
-    match service.plugins().find(name.as_str()) {
-        Lookup::Usable(plugin) => Some(plugin.manifest.policy.clone()),
-        Lookup::Disabled(_) | Lookup::Absent => None,
-    }
+    service.plugins().get(name).map(|plugin| plugin.manifest.policy.clone())
 }
 
 /// Refuses a policy that the caller may not name.

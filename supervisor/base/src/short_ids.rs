@@ -24,40 +24,26 @@ pub fn may_be_in(body: &[u8]) -> bool {
     body.split(|byte| *byte == b'"').any(|text| std::str::from_utf8(text).is_ok_and(is_short))
 }
 
-/// A request in JSON with abbreviated ids.
-#[derive(Debug)]
-pub struct Abbreviated {
-    schema: Schema,
-    request: Value,
-}
-
-impl Abbreviated {
-    /// Returns the request if it contains an abbreviated id.
-    pub fn of(schema: fn() -> Schema, json: &[u8]) -> Result<Option<Self>, Failure> {
-        if !may_be_in(json) {
-            return Ok(None);
-        }
-        let request = serde_json::from_slice(json).map_err(|e| unreadable(&e))?;
-        let mut abbreviated = Abbreviated { schema: schema(), request };
-        Ok((!abbreviated.places().is_empty()).then_some(abbreviated))
+/// Returns a request with whole ids in the place of abbreviated ones; none if it has no abbreviated ids. `resolve` is
+/// asked for the whole ids, in the order of the abbreviated ones.
+pub async fn widened(
+    schema: fn() -> Schema,
+    request: &[u8],
+    resolve: impl AsyncFnOnce(Vec<String>) -> Result<Vec<TaskId>, Failure>,
+) -> Result<Option<Vec<u8>>, Failure> {
+    if !may_be_in(request) {
+        return Ok(None);
     }
-
-    /// Returns the abbreviated ids.
-    pub fn ids(&mut self) -> Vec<String> {
-        self.places().iter().filter_map(|place| place.as_str().map(str::to_owned)).collect()
+    let mut request: Value = serde_json::from_slice(request).map_err(|e| unreadable(&e))?;
+    let places = in_request(&schema(), &mut request);
+    if places.is_empty() {
+        return Ok(None);
     }
-
-    /// Returns the request in JSON with these ids in their place.
-    pub fn with(mut self, whole: Vec<TaskId>) -> Vec<u8> {
-        for (place, whole) in self.places().into_iter().zip(whole) {
-            *place = whole.as_str().into();
-        }
-        self.request.to_string().into_bytes()
+    let ids = places.iter().filter_map(|place| place.as_str().map(str::to_owned)).collect();
+    for (place, whole) in places.into_iter().zip(resolve(ids).await?) {
+        *place = whole.as_str().into();
     }
-
-    fn places(&mut self) -> Vec<&mut Value> {
-        in_request(&self.schema, &mut self.request)
-    }
+    Ok(Some(request.to_string().into_bytes()))
 }
 
 fn unreadable(error: &serde_json::Error) -> Failure {
@@ -66,10 +52,8 @@ fn unreadable(error: &serde_json::Error) -> Failure {
 
 /// Returns the abbreviated ids of a request, in the fields that its schema declares as task ids.
 pub fn in_request<'a>(schema: &Schema, request: &'a mut Value) -> Vec<&'a mut Value> {
-    let fields = schema.get("properties").and_then(Value::as_object);
-    let is_id = |name: &str| fields.and_then(|fields| fields.get(name)).is_some_and(names_a_task);
-    let found = request.as_object_mut().into_iter().flatten().filter(|(name, _)| is_id(name));
-    let texts = found.flat_map(|(_, value)| match value {
+    let fields = request.as_object_mut().into_iter().flatten();
+    let texts = fields.filter(|(name, _)| is_id(schema, name)).flat_map(|(_, value)| match value {
         Value::Array(items) => items.iter_mut().collect(),
         other => vec![other],
     });
@@ -79,15 +63,19 @@ pub fn in_request<'a>(schema: &Schema, request: &'a mut Value) -> Vec<&'a mut Va
 /// Returns the task ids of a request, from the fields that its schema declares as task ids.
 pub fn of_request(schema: &Schema, request: &[u8]) -> Result<Vec<TaskId>, Failure> {
     let request: Value = serde_json::from_slice(request).map_err(|e| unreadable(&e))?;
-    let fields = schema.get("properties").and_then(Value::as_object);
-    let is_id = |name: &str| fields.and_then(|fields| fields.get(name)).is_some_and(names_a_task);
-    let named = request.as_object().into_iter().flatten().filter(|(name, _)| is_id(name));
-    let texts = named.flat_map(|(_, value)| match value {
+    let fields = request.as_object().into_iter().flatten();
+    let texts = fields.filter(|(name, _)| is_id(schema, name)).flat_map(|(_, value)| match value {
         Value::Array(items) => items.iter().collect(),
         other => vec![other],
     });
     let ids = texts.filter_map(Value::as_str).map(str::parse);
     ids.collect::<Result<_, _>>().map_err(|e: kernel::ParseError| Failure::usage(e.to_string()))
+}
+
+/// Returns true if the schema of a request declares a field as a task id, or as a list of them.
+fn is_id(schema: &Schema, field: &str) -> bool {
+    let fields = schema.get("properties").and_then(Value::as_object);
+    fields.and_then(|fields| fields.get(field)).is_some_and(names_a_task)
 }
 
 /// Returns true if the schema of a field, or of its items, is the schema of a task id.

@@ -119,7 +119,7 @@ pub async fn run(
     workspace::sweep_leases(&root.leases())
         .map_or_else(|error| tracing::warn!(%error, "leases_not_swept"), drop);
     forget_old_requests(&context, &boards);
-    follow_set_clock(&context);
+    follow_set_clock(&service);
     listeners.serve(&doorway, &doors)?;
     doors.begin();
     listen_to_signals(&link, &background, &stop)?;
@@ -150,7 +150,7 @@ pub async fn run(
         never = doors.keep() => match never {},
     };
     // Asked before the survivors are ended, because the answer describes the pass itself.
-    let waiting = left_waiting(&context, &dispatcher, mode);
+    let waiting = left_waiting(&service, &dispatcher, mode);
     // The service manager waits for the end from now on, and expects no more signs of life.
     drop(signs);
     notices.stopping();

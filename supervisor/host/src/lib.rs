@@ -1,9 +1,9 @@
 //! Interfaces to the host: cgroups, users, processes, sockets and timers.
 
+pub mod accept;
 pub mod cgroup;
 pub mod controllers;
 pub mod denial;
-pub mod disk_use;
 pub mod ended;
 pub mod examine;
 pub mod find_program;

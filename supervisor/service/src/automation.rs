@@ -83,58 +83,32 @@ impl Service {
 /// Submits the schedules to a board.
 fn schedule(schedules: &Schedules, notify: &NotifyConfig, board: &BoardHandle) {
     let usual = notify.default_of(board.name());
-    let (Ok(writer), Some(of_board)) = (board.writer(), schedules.of_board(board.name(), usual)) else {
-        return;
-    };
-    let OfBoard { defined, kept } = of_board;
-    let name = board.name().clone();
-    let done = move |result: Result<(), kernel::Error>| {
-        if let Err(error) = result {
-            tracing::warn!(board = %name, %error, "schedules_not_defined");
-        }
-    };
-    writer.submit(move |board| board.define_schedules(&defined, &kept), done);
+    let Some(OfBoard { defined, kept }) = schedules.of_board(board.name(), usual) else { return };
+    board.submit("schedules_not_defined", move |board| board.define_schedules(&defined, &kept));
 }
 
 /// Submits to a board the plugins for which it keeps event cursors.
 fn listen(plugins: &Plugins, board: &BoardHandle) {
-    let (Ok(writer), Some(Listening { listening, kept })) = (board.writer(), plugins.listening()) else {
-        return;
-    };
+    let Some(Listening { listening, kept }) = plugins.listening() else { return };
     let has_none = || board.readers().with(|view| view.plugin_cursors()).is_ok_and(|all| all.is_empty());
     // Saves the write if there is nothing to record.
     if listening.is_empty() && has_none() {
         return;
     }
-    let name = board.name().clone();
-    let done = move |result: Result<(), kernel::Error>| {
-        if let Err(error) = result {
-            tracing::warn!(board = %name, %error, "plugins_not_defined");
-        }
-    };
     let named = move |names: Vec<kernel::PluginName>| names.into_iter().collect::<BTreeSet<_>>();
     let (listening, kept) = (named(listening), named(kept));
-    writer.submit(move |board| board.define_plugins(&listening, &kept), done);
+    board.submit("plugins_not_defined", move |board| board.define_plugins(&listening, &kept));
 }
 
 /// Removes deleted profiles, and profiles without a confining policy, from the open proposals of a board. A profile with
 /// a defective file still exists.
 fn withdraw(roster: &Roster, config: &Config, board: &BoardHandle) {
-    let (Ok(writer), Ok(offered)) = (board.writer(), board.readers().with(|view| view.offered_profiles()))
-    else {
-        return;
-    };
+    let Ok(offered) = board.readers().with(|view| view.offered_profiles()) else { return };
     let unconfined = unconfined(offered.iter(), roster, config);
     let gone: BTreeSet<_> = offered.into_iter().filter(|name| !roster.knows(name)).collect();
     // Saves the write if there is nothing to record.
     if gone.is_empty() && unconfined.is_empty() {
         return;
     }
-    let name = board.name().clone();
-    let done = move |result: Result<(), kernel::Error>| {
-        if let Err(error) = result {
-            tracing::warn!(board = %name, %error, "profiles_not_withdrawn");
-        }
-    };
-    writer.submit(move |board| board.withdraw_profiles(&gone, &unconfined), done);
+    board.submit("profiles_not_withdrawn", move |board| board.withdraw_profiles(&gone, &unconfined));
 }

@@ -1,4 +1,4 @@
-//! Writes to a board that the caller waits for.
+//! Writes to a board, with or without a caller that waits.
 
 use kernel::{Board, Error};
 use tokio::sync::oneshot;
@@ -31,6 +31,22 @@ impl BoardHandle {
         let (done, reply) = oneshot::channel();
         self.writer()?.submit(job, move |result| drop(done.send(result)));
         reply.await.map_err(stopped)
+    }
+
+    /// Submits a job without waiting for it. `failed` is the name of its failure in the log. A board that is only read
+    /// gets no job.
+    pub fn submit<T: Send + 'static>(
+        &self,
+        failed: &'static str,
+        job: impl FnOnce(&mut Board<'_>) -> Result<T, Error> + Send + 'static,
+    ) {
+        let Ok(writer) = self.writer() else { return };
+        let board = self.name().clone();
+        writer.submit(job, move |result| {
+            if let Err(error) = result {
+                tracing::warn!(%board, %error, "{failed}");
+            }
+        });
     }
 }
 

@@ -19,7 +19,6 @@ use super::{CommandLine, arguments, command};
 use crate::output::Output;
 use base::terminal::{Colour, cut, printable};
 use setup::automation::plugins::{Plugin, Plugins};
-use setup::config::definitions::Lookup;
 use verbs::{NameKind, NameLine, Names};
 
 /// Limit on the wait for a completion.
@@ -64,14 +63,12 @@ fn with_plugins(command: Command) -> Command {
         let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
         Command::new(name).about(cut(&printable(about), TITLE))
     };
-    let of_plugin = |name: &str| match plugins.find(name) {
-        Lookup::Usable(Plugin { manifest, .. }) if !manifest.verbs.is_empty() => {
-            let verbs = manifest.verbs.iter().map(|verb| named(&verb.name, &verb.about));
-            Some(named(name, &manifest.description).subcommands(verbs))
-        }
-        Lookup::Usable(_) | Lookup::Disabled(_) | Lookup::Absent => None,
+    let with_verbs = plugins.plugins().filter(|plugin| !plugin.manifest.verbs.is_empty());
+    let of_plugin = |Plugin { name, manifest, .. }: &Plugin| {
+        let verbs = manifest.verbs.iter().map(|verb| named(&verb.name, &verb.about));
+        named(name.as_str(), &manifest.description).subcommands(verbs)
     };
-    let added: Vec<Command> = plugins.names().filter_map(of_plugin).collect();
+    let added: Vec<Command> = with_verbs.map(of_plugin).collect();
     command.subcommands(added)
 }
 

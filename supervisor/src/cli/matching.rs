@@ -1,7 +1,7 @@
 //! Applies a verb to all tasks that a filter selects, after it has shown them and asked for confirmation.
 
 use std::collections::BTreeSet;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 
 use kernel::{Counted, HoldScope, Status, Task, TaskId};
 
@@ -11,6 +11,7 @@ use crate::output::Output;
 use api::blocking;
 use api::command::Command;
 use base::failure::Failure;
+use base::terminal::choose::confirm;
 use base::terminal::complain;
 use verbs::{Holds, List, Listed, Matching, OnTasks, Rows as _};
 
@@ -107,13 +108,9 @@ async fn ask(tasks: &[Task], verb: &str, output: Output) -> Result<(), Failure> 
     let mut screen = output.screen();
     <List as Command>::show(&Listed::Rows(tasks.to_vec()), &mut screen);
     output.text(&screen.into_text())?;
-    drop(write!(std::io::stderr().lock(), "{verb} {count}? [y/N] "));
-    let answer = blocking("the terminal cannot be read", || {
-        let mut answer = String::new();
-        std::io::stdin().read_line(&mut answer).map(|_| answer)
-    });
-    let answer = answer.await?.unwrap_or_default();
-    if matches!(answer.trim(), "y" | "Y" | "yes") {
+    let question = format!("{verb} {count}?");
+    let agreed = blocking("the terminal cannot be read", move || confirm(&question));
+    if agreed.await?.unwrap_or(false) {
         return Ok(());
     }
     Err(Failure::usage("nothing was changed").hint("answer `y`, or use --yes"))

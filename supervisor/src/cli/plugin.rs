@@ -1,6 +1,6 @@
 //! `plugin` at the command line: manages plugins. This process writes their directories with the rights of its user.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use kernel::PluginName;
@@ -13,6 +13,7 @@ use api::blocking;
 use base::cli_context;
 use base::exit::Code;
 use base::failure::Failure;
+use base::terminal::choose::confirm;
 use base::terminal::printable;
 use delivery::plugins::{Staged, uninstall};
 use setup::automation::plugins::{Language, Plugin, create, path_of};
@@ -214,12 +215,7 @@ fn agreed(plugin: &Plugin, output: Output) -> Result<bool, Failure> {
             .hint("look at its plugin.toml, and give --yes"));
     }
     let failed = |e: std::io::Error| Failure::failed(format!("failed to ask: {e}"));
-    let mut terminal = std::io::stderr().lock();
-    write!(terminal, "{}Install it? [y/N] ", rights(plugin)).map_err(failed)?;
-    terminal.flush().map_err(failed)?;
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer).map_err(failed)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    confirm(&format!("{}Install it?", rights(plugin))).map_err(failed)
 }
 
 /// Returns the rights of a plugin.

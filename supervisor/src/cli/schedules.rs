@@ -230,7 +230,7 @@ fn checked(path: &Path) -> CheckedSchedules {
         let planned = if is_foreign(path) {
             let name_in_file = installed(&name, path, &text)?;
             let at = |(key, why): (&str, String)| format!("{}: {key}: {why}", path.display());
-            Planned::from_text(&name, name_in_file).map_err(at)?
+            Planned::from_schedule(&name, name_in_file).map_err(at)?
         } else {
             Planned::parse(&name, &text, path).map_err(|defect| defect.to_string())?
         };
@@ -263,7 +263,7 @@ pub(super) async fn import(client: &Client, import: Import, output: Output) -> R
     let board = Some(client.board().clone()).filter(|board| *board != kernel::BoardName::default());
     let schedule = ScheduleText { board, ..schedule };
     // An invalid command is refused here, with the name of its file.
-    Planned::from_text(&name, schedule.clone()).map_err(|(key, why)| {
+    Planned::from_schedule(&name, schedule.clone()).map_err(|(key, why)| {
         Failure::usage(format!("{}: {key}: {why}", file.display())).hint(format!(
             "write {} yourself: `supervisor help docs/schedules.md` describes it",
             path.display()

@@ -6,9 +6,9 @@ use std::time::Duration;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper::{Request, StatusCode, header};
-use hyper_util::rt::TokioIo;
 
 use base::invocation::Address;
+use net::http_client::{self, Stream};
 
 /// Time limit of a connection made to look for a listener.
 const CONNECTED: Duration = Duration::from_secs(2);
@@ -60,18 +60,13 @@ fn absent_or_broken(error: &std::io::Error, place: &str) -> ExchangeError {
 }
 
 async fn talk(
-    stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    stream: impl Stream + 'static,
     request: Request<Full<Bytes>>,
 ) -> Result<DaemonResponse, ExchangeError> {
     let broken = |e: hyper::Error| ExchangeError::Broken(e.to_string());
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-    let driver = tokio::spawn(connection);
-    let response = sender.send_request(request).await.map_err(broken)?;
+    let response = http_client::send(stream, request).await.map_err(broken)?;
     let status = response.status();
     let body = response.into_body().collect().await.map_err(broken)?.to_bytes();
-    drop(sender);
-    driver.abort();
     Ok(DaemonResponse { status, body })
 }
 

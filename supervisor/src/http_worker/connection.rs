@@ -3,21 +3,17 @@
 use std::io;
 use std::time::Duration;
 
-use http_body_util::{BodyExt as _, Empty, Full, Limited};
-use hyper::body::{Bytes, Incoming};
-use hyper::client::conn::http1;
-use hyper::header::HeaderValue;
+use http_body_util::Empty;
+use hyper::body::Bytes;
 use hyper::{Request, Response, StatusCode, Uri, header};
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 
 use super::request::ServiceRequest;
 use base::environment;
 use base::exit::Code;
 use base::failure::{Failure, with_causes};
+use net::http_client::{self, ResponseBody, Stream};
 use net::proxy::{DENIED, trusted};
 
 /// Time limit of connecting. The response has the time of the run.
@@ -26,12 +22,8 @@ const CONNECTED: Duration = Duration::from_secs(30);
 /// Size limit of the proxy's reason, in bytes.
 const WORDS_BYTES: usize = 4 << 10;
 
-/// Transport of a request.
-trait ServiceStream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> ServiceStream for S {}
-
 /// Sends a request, and returns the response once its head has arrived.
-pub(super) async fn send(order: &ServiceRequest) -> Result<Response<Incoming>, Failure> {
+pub(super) async fn send(order: &ServiceRequest) -> Result<Response<ResponseBody>, Failure> {
     let unreachable = |why: String| {
         let hint = "the event `egress_denied` of the run names a host that its policy does not let it reach";
         Failure::new(Code::Unreachable, format!("the service at {} cannot be reached: {why}", order.url))
@@ -46,23 +38,12 @@ pub(super) async fn send(order: &ServiceRequest) -> Result<Response<Incoming>, F
             None => unreachable(with_causes(&e)),
         })?;
     let broken = |e: hyper::Error| unreachable(with_causes(&e));
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-    // The connection ends with the response, or with this process.
-    drop(tokio::spawn(connection));
-    let is_absolute = proxy.is_some() && order.uri.scheme_str() == Some("http");
-    let place = order.uri.path_and_query().map_or("/", |path| path.as_str());
-    let place = if is_absolute { order.uri.to_string() } else { place.to_owned() };
-    let host = order.uri.authority().map(|host| HeaderValue::from_str(host.as_str()));
-    let mut request = Request::builder()
-        .method(order.method.clone())
-        .uri(place)
-        .body(Full::new(order.body.clone()))
-        .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))?;
-    request.headers_mut().extend(order.headers.clone());
-    if let Some(Ok(host)) = host {
-        request.headers_mut().insert(header::HOST, host);
+    let mut request =
+        http_client::request(order.method.clone(), &order.uri, order.headers.clone(), order.body.clone());
+    if proxy.is_some() && order.uri.scheme_str() == Some("http") {
+        *request.uri_mut() = order.uri.clone();
     }
-    let answer = sender.send_request(request).await.map_err(broken)?;
+    let answer = http_client::send(stream, request).await.map_err(broken)?;
     // Inside a tunnel, only the service can respond.
     if is_denied(&answer) && order.uri.scheme_str() == Some("http") {
         return Err(denied(order, &words(answer).await));
@@ -90,16 +71,15 @@ fn denied(order: &ServiceRequest, why: &str) -> Failure {
 }
 
 /// Returns the beginning of a response as one line.
-async fn words(answer: Response<Incoming>) -> String {
-    let body = Limited::new(answer.into_body(), WORDS_BYTES).collect().await;
-    let bytes = body.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+async fn words(answer: Response<ResponseBody>) -> String {
+    let bytes = answer.into_body().up_to(WORDS_BYTES).await;
     String::from_utf8_lossy(&bytes).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-async fn connect(to: &Uri, proxy: Option<&Uri>) -> io::Result<Box<dyn ServiceStream>> {
+async fn connect(to: &Uri, proxy: Option<&Uri>) -> io::Result<Box<dyn Stream>> {
     let (host, port) = place(to)?;
     let is_encrypted = to.scheme_str() == Some("https");
-    let stream: Box<dyn ServiceStream> = match proxy {
+    let stream: Box<dyn Stream> = match proxy {
         None => Box::new(TcpStream::connect((host, port)).await?),
         Some(proxy) => {
             let near = TcpStream::connect(place(proxy)?).await?;
@@ -114,25 +94,21 @@ async fn connect(to: &Uri, proxy: Option<&Uri>) -> io::Result<Box<dyn ServiceStr
         return Ok(stream);
     }
     let config = trusted().map_err(io::Error::other)?;
-    let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-    let name = ServerName::try_from(bare).map_err(io::Error::other)?;
-    Ok(Box::new(TlsConnector::from(config).connect(name, stream).await?))
+    Ok(Box::new(http_client::encrypted(host, config, stream).await?))
 }
 
 /// Opens a tunnel through a proxy (RFC 9110, section 9.3.6).
-async fn tunnel(near: TcpStream, place: &str) -> io::Result<impl ServiceStream + use<>> {
-    let (mut sender, connection) = http1::handshake(TokioIo::new(near)).await.map_err(io::Error::other)?;
-    drop(tokio::spawn(connection.with_upgrades()));
+async fn tunnel(near: TcpStream, place: &str) -> io::Result<impl Stream + use<>> {
     let request = Request::connect(place).header(header::HOST, place);
     let request = request.body(Empty::<Bytes>::new()).map_err(io::Error::other)?;
-    let answer = sender.send_request(request).await.map_err(io::Error::other)?;
+    let mut answer = http_client::send(near, request).await.map_err(io::Error::other)?;
     if is_denied(&answer) {
         return Err(io::Error::other(DeniedByProxy(words(answer).await)));
     }
     if answer.status() != StatusCode::OK {
         return Err(io::Error::other(format!("the proxy does not connect to {place}: {}", answer.status())));
     }
-    Ok(TokioIo::new(hyper::upgrade::on(answer).await.map_err(io::Error::other)?))
+    Ok(TokioIo::new(hyper::upgrade::on(&mut answer).await.map_err(io::Error::other)?))
 }
 
 fn place(uri: &Uri) -> io::Result<(&str, u16)> {
@@ -159,6 +135,8 @@ fn proxy_of(uri: &Uri, env: impl Fn(&str) -> Option<String>) -> Option<Uri> {
 
 #[cfg(test)]
 mod tests {
+    use hyper::header::HeaderValue;
+
     use super::*;
 
     #[test]

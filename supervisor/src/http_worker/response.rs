@@ -4,13 +4,13 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
 use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Response, StatusCode, header};
 
 use super::verdict::ServiceVerdict;
 use base::exit::Code;
 use base::failure::{Failure, with_causes};
+use net::http_client::ResponseBody;
 
 /// Size limit of a response, in bytes.
 const ANSWER_BYTES: usize = 64 << 20;
@@ -58,7 +58,7 @@ impl VerdictPlace {
 
 impl ResponseMeaning {
     /// Reads a response to its end.
-    pub(super) async fn read(answer: Response<Incoming>) -> Result<Self, Failure> {
+    pub(super) async fn read(answer: Response<ResponseBody>) -> Result<Self, Failure> {
         let (head, mut body) = answer.into_parts();
         let mut kept = RetainedParts::new(if head.status.is_success() {
             VerdictPlace::from_headers(&head.headers)

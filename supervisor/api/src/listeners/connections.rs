@@ -80,11 +80,7 @@ impl Connections {
             self.rates.retain(|_, bucket| !bucket.is_forgotten(now));
         }
         let bucket = self.rates.entry(group).or_insert_with(|| Bucket::full(rate, BURST_OF_CONNECTIONS, now));
-        let some = bucket.has_token(rate, now);
-        if some {
-            bucket.take();
-        }
-        some
+        bucket.try_take(rate, now)
     }
 
     pub(super) fn evict(&mut self, id: u64) {

@@ -121,13 +121,7 @@ impl AdmittedRequest {
 
 /// Records the throttling of a run as an event of its task.
 pub(super) fn note(board: &BoardHandle, run: RunId, bound: &'static str) {
-    let Ok(writer) = board.writer() else { return };
-    let noted = move |result: Result<(), kernel::Error>| {
-        if let Err(error) = result {
-            tracing::warn!(%run, %error, "throttle_not_noted");
-        }
-    };
-    writer.submit(move |board| board.note_throttled(run, bound), noted);
+    board.submit("throttle_not_noted", move |board| board.note_throttled(run, bound));
 }
 
 /// Admission of a worker's or member's request. The request counts as in progress until this is dropped.

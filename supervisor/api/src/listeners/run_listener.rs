@@ -15,9 +15,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection_limits::{ConnectionGroup, ConnectionLimit};
 use super::connection_table::{Admitted, ConnectionPermit};
-use super::serve::{BoundedListener, PAUSE};
+use super::serve::BoundedListener;
 use super::usage::{BURST_OF_CONNECTIONS, Bucket};
 use crate::identity::Peer;
+use host::accept::next_connection;
 
 /// Time for which the listener is not polled once the connection rate is used up. Longer than the refill of one
 /// token, so that a persistent run causes few wake-ups.
@@ -36,17 +37,10 @@ impl BoundedListener {
             let mut bucket = Bucket::full(self.rate(), BURST_OF_CONNECTIONS, Instant::now());
             loop {
                 self.wait_for_budget(board, run, &mut bucket).await;
-                match listener.accept().await {
-                    Ok((stream, _)) => {
-                        bucket.take();
-                        let permit = self.permit(board, run).await;
-                        self.serve(stream, permit, Peer::Run(board, run));
-                    }
-                    Err(error) => {
-                        tracing::warn!(%error, door = ?(board, run), "not_accepted");
-                        tokio::time::sleep(PAUSE).await;
-                    }
-                }
+                let stream = next_connection(&listener, &(board, run)).await;
+                bucket.take();
+                let permit = self.permit(board, run).await;
+                self.serve(stream, permit, Peer::Run(board, run));
                 tokio::task::yield_now().await;
             }
         };

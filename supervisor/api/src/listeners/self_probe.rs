@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Mutex, mpsc};
 
-use super::stream::Accept;
+use host::accept::Accept;
 
 /// Request of the probe. Any response, also a refusal, shows that the listener serves.
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: supervisor\r\nconnection: close\r\n\r\n";
@@ -45,13 +45,13 @@ impl Accept for ProbedListener {
         let mut probes = self.probes.lock().await;
         let accepted = async {
             match &self.listener {
-                Some(listener) => listener.accept().await,
+                Some(listener) => Accept::accept(listener).await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
             // Both are cancel-safe: a connection that is not taken stays in its queue.
-            accepted = accepted => accepted.map(|(stream, _)| stream),
+            accepted = accepted => accepted,
             // If the sender of probes was dropped, only the socket is accepted from.
             Some(stream) = probes.recv() => Ok(stream),
         }

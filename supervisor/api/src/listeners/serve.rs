@@ -18,12 +18,13 @@ use super::connection_limits::{ConnectionGroup, ConnectionLimit, ConnectionLimit
 use super::connection_table::{Admitted, ConnectionPermit, ConnectionTable};
 use super::origin;
 use super::request_admission::RequestAdmission;
-use super::stream::{Accept, PeerStream};
+use super::stream::PeerStream;
 use super::timed_stream::TimedStream;
 use crate::identity::{Peer, person};
 use base::exit::Code;
 use base::failpoint;
 use base::failure::{Failure, Problem};
+use host::accept::{Accept, next_connection};
 use host::socket_owner::Unknown;
 use service::Service;
 
@@ -35,8 +36,6 @@ const BUFFER: usize = 64 << 10;
 const FIELDS: usize = 64;
 /// Time for browsers' responses in progress when the dashboard closes.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// Pause of a listener that cannot accept for lack of descriptors, which return as connections end.
-pub(super) const PAUSE: Duration = Duration::from_millis(100);
 /// Interval between two log lines about a group that exceeds a limit.
 const NOTED: Duration = Duration::from_mins(1);
 
@@ -140,19 +139,16 @@ impl BoundedListener {
     }
 
     /// Accepts connections until it is stopped; requests in progress are answered first.
-    pub(super) async fn accept_all(self: Arc<Self>, listener: impl Accept, stop: CancellationToken) {
+    pub(super) async fn accept_all(
+        self: Arc<Self>,
+        listener: impl Accept<Stream: PeerStream>,
+        stop: CancellationToken,
+    ) {
         loop {
-            let accepted = tokio::select! {
+            tokio::select! {
                 // Cancel-safe: a connection that is not accepted stays in the backlog.
-                accepted = listener.accept() => accepted,
+                stream = next_connection(&listener, &self.callers) => self.receive(stream),
                 () = stop.cancelled() => return,
-            };
-            match accepted {
-                Ok(stream) => self.receive(stream),
-                Err(error) => {
-                    tracing::warn!(%error, door = ?self.callers, "not_accepted");
-                    tokio::time::sleep(PAUSE).await;
-                }
             }
         }
     }

@@ -3,18 +3,10 @@
 use std::os::fd::AsFd;
 
 use rustix::net::SendFlags;
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpStream, UnixStream};
 
 use super::connection_limits::ConnectionGroup;
 use host::socket_owner::{self, Unknown};
-
-/// Source of connections.
-pub(super) trait Accept: Send + 'static {
-    /// Type of its connections.
-    type Stream: PeerStream;
-    /// Waits for the next connection.
-    fn accept(&self) -> impl Future<Output = std::io::Result<Self::Stream>> + Send;
-}
 
 /// A connection.
 pub(super) trait PeerStream:
@@ -32,14 +24,6 @@ pub(super) trait PeerStream:
     fn detach(self) -> std::io::Result<Self::Detached>;
     /// Attaches it to the present runtime.
     fn attach(homeless: Self::Detached) -> std::io::Result<Self>;
-}
-
-impl Accept for UnixListener {
-    type Stream = UnixStream;
-
-    async fn accept(&self) -> std::io::Result<UnixStream> {
-        UnixListener::accept(self).await.map(|(stream, _)| stream)
-    }
 }
 
 impl PeerStream for UnixStream {
@@ -78,14 +62,6 @@ impl PeerStream for UnixStream {
 fn write_now(stream: &impl AsFd, bytes: &[u8]) {
     // A peer that does not read gets nothing.
     rustix::net::send(stream, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).ok();
-}
-
-impl Accept for TcpListener {
-    type Stream = TcpStream;
-
-    async fn accept(&self) -> std::io::Result<TcpStream> {
-        TcpListener::accept(self).await.map(|(stream, _)| stream)
-    }
 }
 
 impl PeerStream for TcpStream {

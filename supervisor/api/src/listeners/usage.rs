@@ -54,6 +54,15 @@ impl Bucket {
         self.tokens >= 1.0
     }
 
+    /// Takes a token if the bucket, refilled at `rate` per second, holds one.
+    pub(super) fn try_take(&mut self, rate: u32, now: Instant) -> bool {
+        let some = self.has_token(rate, now);
+        if some {
+            self.take();
+        }
+        some
+    }
+
     /// Takes a token.
     pub(super) fn take(&mut self) {
         self.tokens -= 1.0;
@@ -82,11 +91,7 @@ impl CallerUsage {
 
     /// Takes a token for a request, from the bucket refilled at `rate` per second. Returns true if there was one.
     pub(super) fn take_token(&mut self, rate: u32, now: Instant) -> bool {
-        let some = self.bucket.has_token(rate, now);
-        if some {
-            self.bucket.take();
-        }
-        some
+        self.bucket.try_take(rate, now)
     }
 
     /// Returns true if there is no usage, and was none for a while.

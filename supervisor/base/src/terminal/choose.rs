@@ -1,6 +1,6 @@
 //! Asks a question at the terminal: by arrow keys, by number, or by a line of text.
 
-use std::io;
+use std::io::{self, Write as _};
 
 use console::{Key, Term};
 use kernel::Question;
@@ -56,6 +56,16 @@ pub fn ask(question: &Question) -> io::Result<Option<String>> {
         Some(at) if at == question.choices.len() => line(&term),
         Some(at) => Ok(Some(question.choices[at].clone())),
     }
+}
+
+/// Asks the person at the terminal to confirm. Any answer but a yes is a no. Blocks.
+pub fn confirm(question: &str) -> io::Result<bool> {
+    let mut terminal = io::stderr().lock();
+    write!(terminal, "{question} [y/N] ")?;
+    terminal.flush()?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 fn pick(term: &Term, entries: &[String]) -> io::Result<Option<usize>> {

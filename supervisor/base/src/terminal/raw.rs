@@ -2,12 +2,13 @@
 //! terminal. The terminal is restored however this process ends, except by SIGKILL.
 
 use std::io::{self, Read as _, Write as _};
+use std::sync::Once;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
 
-use rustix::stdio::{stdin, stdout};
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use ratatui::crossterm::terminal::{disable_raw_mode, enable_raw_mode, is_raw_mode_enabled};
+use rustix::stdio::stdout;
+use rustix::termios::tcgetwinsize;
 use tokio::sync::mpsc;
 
 use super::{AS_BEFORE, Drawn, FIRST_SCREEN};
@@ -24,9 +25,6 @@ const LEAVING: Duration = Duration::from_secs(1);
 
 /// Erases leftovers of the worker below the cursor, such as the foot of an input field.
 const BELOW_GONE: &str = "\x1b[J";
-
-/// Former modes of the terminal, while it is lent.
-static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
 /// A lent terminal. Dropping it restores the terminal.
 #[derive(Debug)]
@@ -50,22 +48,16 @@ impl Lent {
             }));
         });
         let failed = |e: io::Error| Failure::failed(format!("the terminal cannot be used: {e}"));
-        let before = tcgetattr(stdin()).map_err(|e| failed(e.into()))?;
-        let mut raw = before.clone();
-        raw.make_raw();
-        *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
+        enable_raw_mode().map_err(failed)?;
         let (out, written) = writer();
-        let lent = Lent { drawn: Drawn::default(), out: Some(out), written };
-        tcsetattr(stdin(), OptionalActions::Now, &raw).map_err(|e| failed(e.into()))?;
-        Ok(lent)
+        Ok(Lent { drawn: Drawn::default(), out: Some(out), written })
     }
 
     /// Takes the terminal again, after others have used it.
     pub fn resume() {
-        let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(mut raw) = before.clone() {
-            raw.make_raw();
-            tcsetattr(stdin(), OptionalActions::Now, &raw).ok();
+        if is_lent() {
+            // Raw mode is left first. Otherwise crossterm takes it to be set.
+            disable_raw_mode().and_then(|()| enable_raw_mode()).ok();
         }
     }
 
@@ -98,12 +90,18 @@ impl Drop for Lent {
     }
 }
 
+/// Returns true while the terminal is lent.
+fn is_lent() -> bool {
+    is_raw_mode_enabled().unwrap_or(false)
+}
+
 /// Restores the terminal, once. The modes come first, so that at least the keys work on a terminal that accepts no
 /// output.
 fn give_back(is_full_screen: bool) {
-    let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let Some(before) = before else { return };
-    tcsetattr(stdin(), OptionalActions::Now, &before).ok();
+    if !is_lent() {
+        return;
+    }
+    disable_raw_mode().ok();
     let (done, wait) = channel();
     std::thread::spawn(move || {
         let screen = if is_full_screen { FIRST_SCREEN } else { "" };
@@ -127,8 +125,7 @@ fn writer() -> (mpsc::Sender<String>, Receiver<()>) {
         let _is_open: Sender<()> = is_open;
         while let Some(piece) = pieces.blocking_recv() {
             let mut out = io::stdout().lock();
-            let is_lent = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-            if !is_lent || out.write_all(piece.as_bytes()).and_then(|()| out.flush()).is_err() {
+            if !is_lent() || out.write_all(piece.as_bytes()).and_then(|()| out.flush()).is_err() {
                 return;
             }
         }

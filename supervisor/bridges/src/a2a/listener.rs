@@ -29,6 +29,7 @@ use super::senders::{SenderRefusal, Senders};
 use super::stream;
 use super::unauthenticated::{UnauthenticatedConnection, UnauthenticatedConnections};
 use base::a2a_wire::VERSION;
+use host::accept::next_connection;
 use service::Service;
 use setup::config::a2a::A2aConfig;
 
@@ -39,8 +40,6 @@ const BODY: Duration = Duration::from_secs(30);
 const BODY_BYTES: usize = 2 << 20;
 /// Longest duration of a connection. A stream ends earlier.
 const LONGEST: Duration = Duration::from_mins(61);
-/// Pause after a failed accept, for instance if no descriptors are left.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// Pause after the first failed try to listen, and the longest pause.
 const FIRST_TRY: Duration = Duration::from_secs(1);
@@ -82,16 +81,10 @@ async fn accept_all(service: Arc<Service>, stop: CancellationToken) {
     loop {
         tokio::select! {
             // Cancel-safe: a connection that is not accepted waits in the kernel.
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
-                    let (connection, end) = UnauthenticatedConnections::enter(&unauthenticated);
-                    drop(served.spawn(converse(Arc::clone(&shared), stream, connection, end)));
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "a2a_not_accepted");
-                    tokio::time::sleep(PAUSE).await;
-                }
-            },
+            stream = next_connection(&listener, &"a2a") => {
+                let (connection, end) = UnauthenticatedConnections::enter(&unauthenticated);
+                drop(served.spawn(converse(Arc::clone(&shared), stream, connection, end)));
+            }
             () = stop.cancelled() => break,
         }
     }

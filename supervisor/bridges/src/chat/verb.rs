@@ -18,7 +18,7 @@ use api::{AnyReply, AnyVerb, Call, OnBoard, Typed, Verb, VerbEntry, Working, blo
 use base::exit::Code;
 use base::failure::Failure;
 use base::invocation::Invocation;
-use base::short_ids::Abbreviated;
+use base::short_ids;
 use base::terminal::Screen;
 use service::Service;
 use setup::automation::chat::{ChatFile, IncomingMessage, May, Sender};
@@ -103,10 +103,12 @@ impl ChatCommand<'_> {
 
     async fn call_any(&self, mut verb: Box<dyn AnyVerb>) -> Result<Box<dyn AnyReply>, Failure> {
         let entry = verb.entry();
-        if let Some(mut abbreviated) = Abbreviated::of(entry.request, &verb.to_json()?)? {
-            let resolve = Resolve { ids: abbreviated.ids() };
-            let resolved = self.call_for::<Resolve>().await?.make(resolve).await?;
-            verb = (entry.parse)(&abbreviated.with(resolved.ids))
+        let resolve = async |ids| {
+            let resolved = self.call_for::<Resolve>().await?.make(Resolve { ids }).await?;
+            Ok(resolved.ids)
+        };
+        if let Some(widened) = short_ids::widened(entry.request, &verb.to_json()?, resolve).await? {
+            verb = (entry.parse)(&widened)
                 .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))?;
         }
         self.call_for_entry(&entry).await?.make_any(verb).await

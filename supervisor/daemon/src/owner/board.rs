@@ -11,6 +11,7 @@ use super::event::Event;
 use super::link::OwnerLink;
 use crate::run::context::Context;
 use crate::run::key::TaskKey;
+use service::Service;
 
 /// Time for which the reply to a request is stored for a repeat. Clients give up after a minute.
 pub const REPLY_AGE: Duration = Duration::from_hours(24);
@@ -49,8 +50,8 @@ pub(crate) fn note_nonspawnable(context: &Arc<Context>, key: TaskKey, why: Strin
 
 /// Has each board recompute the stored times that are in the future because the clock was set back, and hold the payers
 /// that have spent their budget of the day that it is now.
-pub(crate) fn follow_set_clock(context: &Context) {
-    for board in context.service.served() {
+pub(crate) fn follow_set_clock(service: &Service) {
+    for board in service.served() {
         let Ok(writer) = board.writer() else { continue };
         let name = board.name().clone();
         let followed = move |result: Result<kernel::ClockSet, kernel::Error>| match result {
@@ -60,40 +61,29 @@ pub(crate) fn follow_set_clock(context: &Context) {
         };
         writer.submit(|board| board.follow_set_clock(), followed);
     }
-    apply_budgets(context);
+    apply_budgets(service);
 }
 
 /// Has each board hold the payers that have spent a budget of today, by the present configuration, and release the
 /// others.
-pub(crate) fn apply_budgets(context: &Context) {
-    for board in context.service.served() {
-        let Ok(writer) = board.writer() else { continue };
-        let applied = |result: Result<(), kernel::Error>| {
-            if let Err(error) = result {
-                tracing::warn!(%error, "budgets_not_applied");
-            }
-        };
-        writer.submit(|board| board.apply_budgets(), applied);
+pub(crate) fn apply_budgets(service: &Service) {
+    for board in service.served() {
+        board.submit("budgets_not_applied", |board| board.apply_budgets());
     }
 }
 
 /// Stores a breaker on a board, or removes it. Jobs of one board run in the order of submission.
-pub(crate) fn keep_breaker(context: &Context, board: &BoardName, change: BreakerChange) {
-    let Ok(handle) = context.service.board(board) else { return };
-    let Ok(writer) = handle.writer() else { return };
-    let done = |result: Result<(), kernel::Error>| {
-        if let Err(error) = result {
-            tracing::warn!(%error, "breaker_not_kept");
-        }
-    };
+pub(crate) fn keep_breaker(service: &Service, board: &BoardName, change: BreakerChange) {
+    let Ok(handle) = service.board(board) else { return };
+    let failed = "breaker_not_kept";
     match change {
         BreakerChange::Open(on, why, until) => {
             tracing::warn!(%board, %on, why, "breaker_open");
-            writer.submit(move |board| board.open_breaker(&on, &why, until).map(drop), done);
+            handle.submit(failed, move |board| board.open_breaker(&on, &why, until));
         }
         BreakerChange::Closed(on) => {
             tracing::info!(%board, %on, "breaker_closed");
-            writer.submit(move |board| board.close_breaker(&on), done);
+            handle.submit(failed, move |board| board.close_breaker(&on));
         }
     }
 }

@@ -50,7 +50,7 @@ pub(crate) async fn own(
         };
         failpoint::pass("owner-loop");
         if matches!(event, Event::ClockSet) {
-            follow_set_clock(context);
+            follow_set_clock(&context.service);
         }
         // The queue is bounded: a decision returns a few actions for each board, and a start for each free slot.
         let mut actions = VecDeque::from(dispatcher.decide(event, kernel::SystemClock.now()));
@@ -83,10 +83,10 @@ pub(crate) async fn own(
                 Action::GiveUp(key) => context.pending_starts.give_up(&key),
                 Action::Stop(key, shim, request) => stop(context, key, &shim, &request),
                 Action::NoteNonspawnable(key, why) => note_nonspawnable(context, key, why),
-                Action::Keep(board, kept) => keep_breaker(context, &board, kept),
+                Action::Keep(board, kept) => keep_breaker(&context.service, &board, kept),
                 Action::Arm(at) => {
                     if timer.set(at).map_err(failed)? == Armed::AfterSet {
-                        follow_set_clock(context);
+                        follow_set_clock(&context.service);
                     }
                 }
                 Action::Say(text) => base::terminal::complain(&text),
@@ -94,7 +94,7 @@ pub(crate) async fn own(
                 Action::Reload => {
                     notices.reloading();
                     roster = reload(context);
-                    apply_budgets(context);
+                    apply_budgets(&context.service);
                     for action in dispatcher.reconfigure(context.service.config()) {
                         if let Action::Read(board, capacity, noted) = action {
                             read_board(context, link, &roster, board, *capacity, noted);

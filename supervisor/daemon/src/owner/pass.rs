@@ -7,10 +7,10 @@ use kernel::{Filter, Status, TaskId, Waiting};
 use super::admission::{ClaimInputs, Claimant, StartClaim};
 use super::dispatcher::Dispatcher;
 use super::mode::DaemonMode;
-use crate::run::context::Context;
 use crate::run::environment::RosterAndConfig;
 use crate::run::key::TaskKey;
 use base::failure::Failure;
+use service::Service;
 
 /// Limit on the tasks of one board for which a pass gives reasons.
 const MOST: u32 = 10_000;
@@ -22,11 +22,10 @@ pub(crate) type LeftWaiting = BTreeMap<TaskKey, Waiting>;
 /// are lost with it.
 ///
 /// A daemon that runs until it is stopped answers such questions while it lives, and returns nothing here.
-pub(crate) fn left_waiting(context: &Context, dispatcher: &Dispatcher, mode: DaemonMode) -> LeftWaiting {
+pub(crate) fn left_waiting(service: &Service, dispatcher: &Dispatcher, mode: DaemonMode) -> LeftWaiting {
     if mode == DaemonMode::Forever {
         return LeftWaiting::new();
     }
-    let service = &context.service;
     let (roster, config) = (service.roster(), service.config());
     let names = service.board_names().unwrap_or_default();
     let of_board = |name: kernel::BoardName| -> Result<Vec<(TaskKey, Waiting)>, Failure> {

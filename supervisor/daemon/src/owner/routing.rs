@@ -1,25 +1,21 @@
 //! Asks profiles without a person: the router about unassigned tasks, and the overseer about missions.
 
-use std::sync::Arc;
-
 use kernel::{Actor, BoardName, Error, ProposalKind, ReviewTerms};
 
-use crate::run::context::Context;
+use service::Service;
 use setup::automation::proposals::Maker;
 
 /// Limit on the tasks of one board asked about at once. Their commit triggers the next read.
 const AT_ONCE: u32 = 16;
 
 /// Asks the router about each ready task without an assignee, once. Blocks.
-pub(super) fn ask_router(context: &Arc<Context>, name: &BoardName) {
-    let service = &context.service;
+pub(super) fn ask_router(service: &Service, name: &BoardName) {
     let config = service.config();
     let Some(maker) = Maker::find(ProposalKind::Route, &service.roster(), &config) else { return };
     let Ok(board) = service.board(name) else { return };
     let limits = config.mission_limits();
     // An unreadable board is reported by the read that follows.
     let unrouted = board.readers().with(|view| view.unrouted(&limits, AT_ONCE)).unwrap_or_default();
-    let Ok(writer) = board.writer() else { return };
     if unrouted.is_empty() {
         return;
     }
@@ -35,16 +31,11 @@ pub(super) fn ask_router(context: &Arc<Context>, name: &BoardName) {
         }
         Ok(())
     };
-    writer.submit(ask, |result: Result<(), Error>| {
-        if let Err(error) = result {
-            tracing::warn!(%error, "router_not_asked");
-        }
-    });
+    board.submit("router_not_asked", ask);
 }
 
 /// Asks the overseer about the missions of a board that are due for a review. Blocks.
-pub(super) fn ask_overseer(context: &Arc<Context>, name: &BoardName) {
-    let service = &context.service;
+pub(super) fn ask_overseer(service: &Service, name: &BoardName) {
     let config = service.config();
     let terms = config.triage.review_terms();
     if terms == ReviewTerms::default() {
@@ -53,7 +44,6 @@ pub(super) fn ask_overseer(context: &Arc<Context>, name: &BoardName) {
     let Some(maker) = Maker::find(ProposalKind::Progress, &service.roster(), &config) else { return };
     let Ok(board) = service.board(name) else { return };
     let due = board.readers().with(|view| view.due_reviews(&terms, AT_ONCE)).unwrap_or_default();
-    let Ok(writer) = board.writer() else { return };
     if due.is_empty() {
         return;
     }
@@ -67,9 +57,5 @@ pub(super) fn ask_overseer(context: &Arc<Context>, name: &BoardName) {
         }
         Ok(())
     };
-    writer.submit(ask, |result: Result<(), Error>| {
-        if let Err(error) = result {
-            tracing::warn!(%error, "overseer_not_asked");
-        }
-    });
+    board.submit("overseer_not_asked", ask);
 }

@@ -148,8 +148,8 @@ pub(crate) fn read_board(
     let (shared, link) = (Arc::clone(context), link.clone());
     let roster = Arc::clone(roster);
     context.tasks.spawn_blocking(move || {
-        routing::ask_router(&shared, &name);
-        routing::ask_overseer(&shared, &name);
+        routing::ask_router(&shared.service, &name);
+        routing::ask_overseer(&shared.service, &name);
         let read = shared.service.board(&name).map(|board| {
             // All reads share a transaction: to begin one costs as much as several reads.
             board.readers().with(|view| {

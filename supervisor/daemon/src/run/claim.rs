@@ -193,7 +193,7 @@ fn pinned(task: &Task, of_profile: Vec<Skill>, roster: &Roster) -> Vec<Skill> {
         if skills.len() >= MOST_SKILLS || skills.iter().any(|skill| skill.name == *name) {
             continue;
         }
-        match roster.skills().find(name) {
+        match roster.skills().skill(name) {
             Ok(skill) => skills.push(skill.clone()),
             Err(why) => tracing::warn!(task = %task.id, why, "skill_missing"),
         }

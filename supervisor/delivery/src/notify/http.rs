@@ -4,22 +4,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Bytes;
-use hyper::client::conn::http1;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use hyper::{Method, Request, StatusCode, Uri, header};
-use hyper_util::rt::TokioIo;
+use hyper::{Method, StatusCode, Uri, header};
 use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
 use serde_json::Value;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
-use tokio_rustls::TlsConnector;
-use tokio_util::task::AbortOnDropHandle;
 
 use super::step_log::{StepLog, Undelivered};
 use base::failure::with_causes;
+use net::http_client::{self, Stream};
 
 /// Time limit for each of name resolution, connection and handshake.
 const STEP: Duration = Duration::from_secs(10);
@@ -27,10 +21,6 @@ const STEP: Duration = Duration::from_secs(10);
 const RESPONSE_BYTES: usize = 64 << 10;
 /// Longest pause that a service may ask for.
 const LONGEST_PAUSE: Duration = Duration::from_hours(6);
-
-/// Transport of a request.
-pub(super) trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Transport for S {}
 
 /// A request, without `Debug` because its address and headers may have secrets.
 pub(super) struct HttpRequest {
@@ -96,33 +86,17 @@ impl HttpRequest {
         step_log.record("request", response, shown)
     }
 
-    async fn exchange(self, uri: &Uri, stream: Box<dyn Transport>) -> Result<HttpResponse, Undelivered> {
+    async fn exchange(self, uri: &Uri, stream: Box<dyn Stream>) -> Result<HttpResponse, Undelivered> {
         let broken =
             |e: hyper::Error| Undelivered::later(format!("the connection broke: {}", with_causes(&e)));
-        let response_bytes = self.response_bytes;
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-        let _connection = AbortOnDropHandle::new(tokio::spawn(connection));
-        let path = uri.path_and_query().map_or("/", |path| path.as_str());
-        let mut request = Request::builder()
-            .method(self.method)
-            .uri(path)
-            .body(Full::new(Bytes::from(self.body)))
-            .map_err(|_| Undelivered::later("the request cannot be written"))?;
-        let place = uri.authority().map_or("", |place| place.as_str());
-        let headers = request.headers_mut();
-        headers.extend(self.headers);
-        headers.insert(
-            header::USER_AGENT,
-            HeaderValue::from_static(concat!("supervisor/", env!("CARGO_PKG_VERSION"))),
-        );
-        if let Ok(host) = HeaderValue::from_str(place) {
-            headers.insert(header::HOST, host);
-        }
-        let response = sender.send_request(request).await.map_err(broken)?;
+        let mut headers: HeaderMap = self.headers.into_iter().collect();
+        let agent = HeaderValue::from_static(concat!("supervisor/", env!("CARGO_PKG_VERSION")));
+        headers.insert(header::USER_AGENT, agent);
+        let request = http_client::request(self.method, uri, headers, self.body.into());
+        let response = http_client::send(stream, request).await.map_err(broken)?;
         let (status, retry_after) = (response.status(), retry_after(response.headers()));
         // A response that is too long still counts: its status decides.
-        let read = Limited::new(response.into_body(), response_bytes).collect().await;
-        let body = read.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+        let body = response.into_body().up_to(self.response_bytes).await;
         Ok(HttpResponse { status, retry_after, body })
     }
 }
@@ -184,7 +158,7 @@ pub(super) async fn connect(
     uri: &Uri,
     trust: Option<Arc<ClientConfig>>,
     step_log: &mut StepLog,
-) -> Result<Box<dyn Transport>, Undelivered> {
+) -> Result<Box<dyn Stream>, Undelivered> {
     let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned();
     let is_encrypted = uri.scheme_str() == Some("https");
     let port = uri.port_u16().unwrap_or(if is_encrypted { 443 } else { 80 });
@@ -200,12 +174,8 @@ pub(super) async fn connect(
             Ok(Box::new(stream))
         };
     };
-    let secured = match ServerName::try_from(host.clone()) {
-        Ok(name) => {
-            within(&format!("TLS with {host}"), TlsConnector::from(config).connect(name, stream)).await
-        }
-        Err(e) => Err(Undelivered::later(format!("TLS with {host}: {e}"))),
-    };
+    let secured = http_client::encrypted(&host, config, stream);
+    let secured = within(&format!("TLS with {host}"), secured).await;
     Ok(Box::new(step_log.record("tls", secured, "the certificate is trusted")?))
 }
 

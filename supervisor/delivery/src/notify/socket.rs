@@ -10,8 +10,9 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use super::channel::ChannelClient;
-use super::http::{Transport, connect};
+use super::http::connect;
 use super::step_log::{StepLog, Undelivered};
+use net::http_client::Stream;
 
 /// Size limit of one message, in bytes.
 const MESSAGE_BYTES: usize = 4 << 20;
@@ -20,7 +21,7 @@ const LIMIT: Duration = Duration::from_secs(15);
 
 /// An open connection.
 #[expect(missing_debug_implementations, reason = "a stream of any kind")]
-pub struct Socket(WebSocketStream<Box<dyn Transport>>);
+pub struct Socket(WebSocketStream<Box<dyn Stream>>);
 
 impl Socket {
     /// Opens a connection. The address may have a secret in its query, so errors do not show it.
@@ -105,7 +106,7 @@ mod tests {
     #[tokio::test]
     async fn a_service_that_only_asks_for_a_sign_of_life_is_not_silent() {
         let (near, far) = tokio::io::duplex(1 << 16);
-        let near: Box<dyn Transport> = Box::new(near);
+        let near: Box<dyn Stream> = Box::new(near);
         let mut socket = Socket(WebSocketStream::from_raw_socket(near, Role::Client, None).await);
         let mut service = WebSocketStream::from_raw_socket(far, Role::Server, None).await;
         service.send(Message::Ping(Vec::new().into())).await.unwrap();

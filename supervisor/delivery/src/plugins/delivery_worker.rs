@@ -117,7 +117,7 @@ async fn find_due(
     now: Timestamp,
 ) -> DueEvents {
     let plugins = service.plugins();
-    if plugins.usable().all(|plugin| plugin.manifest.events.is_empty()) {
+    if plugins.plugins().all(|plugin| plugin.manifest.events.is_empty()) {
         return DueEvents::default();
     }
     let boards = service.served();
@@ -132,7 +132,7 @@ async fn find_due(
             };
             for cursor in cursors {
                 let queue = (board.name().clone(), cursor.plugin.clone());
-                let plugin = plugins.usable().find(|plugin| plugin.name == cursor.plugin);
+                let plugin = plugins.plugins().find(|plugin| plugin.name == cursor.plugin);
                 let Some(plugin) = plugin.filter(|_| cursor.paused_at.is_none() && !busy.contains(&queue))
                 else {
                     continue;

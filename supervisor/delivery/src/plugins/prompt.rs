@@ -67,7 +67,7 @@ impl Calls {
         let plugins = service.plugins();
         let mut under_way = JoinSet::new();
         let of_task = |section: &&PluginSection| section.is_for(task.assignee.as_ref());
-        let wanted = plugins.usable().flat_map(|plugin| {
+        let wanted = plugins.plugins().flat_map(|plugin| {
             plugin
                 .manifest
                 .prompt

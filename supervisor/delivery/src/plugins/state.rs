@@ -6,11 +6,11 @@ use std::time::Duration;
 use api::blocking;
 use base::exit::Code;
 use base::failure::Failure;
-use host::disk_use::DiskUse;
 use setup::automation::plugins::Plugin;
+use workspace::DiskUse;
 
 /// Limit on the files and directories of a state.
-const ENTRIES: usize = 10_000;
+const ENTRIES: u64 = 10_000;
 /// Interval between measurements during a call.
 const INTERVAL: Duration = Duration::from_secs(1);
 
@@ -19,10 +19,10 @@ fn too_large(plugin: &Plugin) -> Option<String> {
     let limit = plugin.manifest.state_limit;
     let mut disk_use = DiskUse::default();
     disk_use.add(&plugin.state(), ENTRIES + 1);
-    if disk_use.bytes > limit.0 {
+    if disk_use.size.bytes > limit.0 {
         return Some(format!("its state has more than {limit}"));
     }
-    if disk_use.entries > ENTRIES {
+    if disk_use.size.entries > ENTRIES {
         return Some(format!("its state has more than {ENTRIES} files and directories"));
     }
     disk_use.is_partial.then(|| "something in its state cannot be read, or lies too deep".to_owned())

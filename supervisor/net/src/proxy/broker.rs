@@ -9,27 +9,23 @@
 
 use std::convert::Infallible;
 use std::io::{self, Cursor};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::{Bytes, Frame, Incoming, SizeHint};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1;
 use hyper::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::uri::PathAndQuery;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode, Uri, header};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use kernel::Clock as _;
-use policies::{Broker, Host, Target};
-use rustls::pki_types::ServerName;
+use policies::{Broker, Target};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::sync::Notify;
-use tokio_rustls::TlsConnector;
 use tokio_util::io::{InspectReader, InspectWriter};
-use tokio_util::task::AbortOnDropHandle;
 
 use super::credentials::{is_withheld_header, without_credentials};
 use super::head::{HEADERS, LONGEST, TIME, brokered};
@@ -40,6 +36,7 @@ use super::reach::{Unreached, reach, within};
 use super::relay::LastTraffic;
 use super::retry_after;
 use super::terms::{ProxyTerms, RETRY_AFTER, UNKNOWN, over_budget, refused};
+use crate::http_client;
 
 /// Limit on the head of a response, and on read-ahead, in bytes.
 const RESPONSE_HEAD: usize = 64 << 10;
@@ -247,16 +244,11 @@ async fn by_broker(
     terms.note_attempt(&target, &stream);
     let stream = stream.map_err(|unreached| NoResponse::Unreached(target.clone(), unreached))?;
     let encrypted = async {
-        let name = match &target.host {
-            Host::Name(name) => ServerName::try_from(name.clone()).map_err(io::Error::other),
-            Host::Address(address) => Ok(ServerName::from(*address)),
-        };
-        let name = name.map_err(Unreached::Failed)?;
         let trust = terms.keys.clone();
         let config = tokio::task::spawn_blocking(move || trust.client()).await;
         let config = config.map_err(io::Error::other).and_then(|read| read.map_err(io::Error::other));
-        let connector = TlsConnector::from(config.map_err(Unreached::Failed)?);
-        connector.connect(name, stream).await.map_err(Unreached::Failed)
+        let config = config.map_err(Unreached::Failed)?;
+        http_client::encrypted(&target.host.to_string(), config, stream).await.map_err(Unreached::Failed)
     };
     let server = within(encrypted).await;
     let server = server.map_err(|unreached| NoResponse::Unreached(target.clone(), unreached))?;
@@ -298,19 +290,12 @@ async fn send(
     };
     let reads = InspectReader::new(reads, note(MeteredRequest::received));
     let writes = InspectWriter::new(writes, note(MeteredRequest::sent));
-    let handshake = hyper::client::conn::http1::Builder::new()
-        .max_buf_size(RESPONSE_HEAD)
-        .max_headers(HEADERS)
-        .handshake::<_, Incoming>(TokioIo::new(tokio::io::join(reads, writes)))
-        .await;
-    let (mut sender, connection) =
-        handshake.map_err(|e| NoResponse::failed(target, "cannot be asked", &e))?;
-    // Drives the connection; it is aborted with the response body, or on any error before.
-    let driver = AbortOnDropHandle::new(tokio::spawn(connection));
+    let mut limits = http1::Builder::new();
+    limits.max_buf_size(RESPONSE_HEAD).max_headers(HEADERS);
     let (parts, body) = request.into_parts();
     let mut asked = Request::new(body);
     (*asked.method_mut(), *asked.uri_mut(), *asked.headers_mut()) = (parts.method, uri, headers);
-    let response = sender.send_request(asked).await;
+    let response = http_client::send_with(&limits, tokio::io::join(reads, writes), asked).await;
     let response = response.map_err(|e| NoResponse::failed(target, "did not answer", &e))?;
     let (mut parts, response) = response.into_parts();
     if is_brokered {
@@ -329,34 +314,7 @@ async fn send(
     if let Some(length) = length {
         parts.headers.insert(CONTENT_LENGTH, length);
     }
-    Ok(Response::from_parts(parts, ForwardedBody { body: response, _driver: driver }.boxed_unsync()))
-}
-
-/// Body of a response, with the task that reads it from the host. The connection lasts until the body is read or
-/// dropped.
-struct ForwardedBody {
-    body: Incoming,
-    _driver: AbortOnDropHandle<hyper::Result<()>>,
-}
-
-impl hyper::body::Body for ForwardedBody {
-    type Data = Bytes;
-    type Error = hyper::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
+    Ok(Response::from_parts(parts, response.boxed_unsync()))
 }
 
 /// Returns the worker's headers for the host: no hop-by-hop headers, and none that identify the caller.

@@ -23,6 +23,7 @@ use super::terms::{BrokerKeys, ProxyTerms};
 use super::tls::Trust;
 use super::traffic::{DeniedHost, Traffic};
 use base::failure::Failure;
+use host::accept::next_connection;
 use service::BoardHandle;
 use setup::lanes::Contact;
 
@@ -36,10 +37,10 @@ pub(super) const LOOKUP_THREADS: usize = 64;
 const FURTHER_THREADS: usize = 448;
 /// Threads reserved for reading brokers' secrets, however many look-ups run.
 const READING_THREADS: usize = 8;
+/// Name in the log for traffic that a board did not record.
+const NOT_NOTED: &str = "egress_not_noted";
 /// Delay before changed statistics are stored, to combine changes.
 const KEEP: Duration = Duration::from_secs(1);
-/// Pause after an accept that failed for lack of descriptors.
-const PAUSE: Duration = Duration::from_millis(100);
 /// First and longest interval between checks for a shim that is starting.
 const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(500));
 
@@ -121,12 +122,12 @@ impl RunProxies {
         let note = move |denied: Denied, target: &Target| {
             let host = target.to_string();
             tracing::info!(%run, host, policy = denied.policy, "egress_denied");
-            submit(&noted, move |board| board.note_egress_denied(run, &denied, &host));
+            noted.submit(NOT_NOTED, move |board| board.note_egress_denied(run, &denied, &host));
         };
         let (noted, kept) = (Arc::clone(board), Arc::clone(board));
         let note_budget = move |spent: SpentBudget| {
             tracing::info!(%run, key = spent.key, "budget_spent");
-            submit(&noted, move |board| board.note_budget_spent(run, &spent));
+            noted.submit(NOT_NOTED, move |board| board.note_budget_spent(run, &spent));
         };
         let asked = Arc::clone(board);
         let ask: ReadBalance =
@@ -178,7 +179,7 @@ impl RunProxies {
         proxy.close.cancel();
         let (run, figures) = (key.1, proxy.traffic.figures());
         if figures != Egress::default() {
-            submit(&proxy.board, move |board| {
+            proxy.board.submit(NOT_NOTED, move |board| {
                 board.record_egress(run, &figures)?;
                 board.note_egress(run, &figures)
             });
@@ -190,7 +191,7 @@ impl RunProxies {
         for ((_, run), proxy) in self.proxies().drain() {
             proxy.close.cancel();
             let figures = proxy.traffic.figures();
-            submit(&proxy.board, move |board| board.record_egress(run, &figures).map(drop));
+            proxy.board.submit(NOT_NOTED, move |board| board.record_egress(run, &figures).map(drop));
         }
     }
 
@@ -285,7 +286,7 @@ async fn keep_figures(board: &BoardHandle, run: RunId, traffic: &Traffic) {
         let figures = traffic.figures();
         if figures != kept {
             kept = figures.clone();
-            submit(board, move |board| board.record_egress(run, &figures).map(drop));
+            board.submit(NOT_NOTED, move |board| board.record_egress(run, &figures).map(drop));
         }
     }
 }
@@ -328,37 +329,17 @@ pub(super) async fn accept_run(
     loop {
         rate.next().await;
         connections.may_claim(&claimant).await;
-        match listener.accept().await {
-            Ok((worker, _)) => {
-                let connection = connections.claim(&claimant);
-                let (terms, close) = (Arc::clone(&terms), close.clone());
-                tokio::spawn(async move {
-                    tokio::select! {
-                        // The run is over, so the peer is gone too.
-                        () = serve(worker, &terms) => {}
-                        () = close.cancelled() => {}
-                    }
-                    drop(connection);
-                });
+        let worker = next_connection(&listener, &run).await;
+        let connection = connections.claim(&claimant);
+        let (terms, close) = (Arc::clone(&terms), close.clone());
+        tokio::spawn(async move {
+            tokio::select! {
+                // The run is over, so the peer is gone too.
+                () = serve(worker, &terms) => {}
+                () = close.cancelled() => {}
             }
-            Err(error) => {
-                tracing::warn!(%run, %error, "not_accepted");
-                tokio::time::sleep(PAUSE).await;
-            }
-        }
+            drop(connection);
+        });
         tokio::task::yield_now().await;
     }
-}
-
-/// Submits a job to the board without waiting for it.
-fn submit(
-    board: &BoardHandle,
-    job: impl FnOnce(&mut kernel::Board<'_>) -> Result<(), kernel::Error> + Send + 'static,
-) {
-    let Ok(writer) = board.writer() else { return };
-    writer.submit(job, |result: Result<(), kernel::Error>| {
-        if let Err(error) = result {
-            tracing::warn!(%error, "egress_not_noted");
-        }
-    });
 }

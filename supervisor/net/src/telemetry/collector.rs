@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper::client::conn::http1;
 use hyper::{Request, StatusCode, header};
-use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use tokio::net::TcpStream;
-use tokio_util::task::AbortOnDropHandle;
 
+use crate::http_client;
 use base::failure::with_causes;
 use setup::config::telemetry::Endpoint;
 
@@ -53,20 +51,17 @@ pub(crate) async fn send(endpoint: &Endpoint, message: Bytes) -> Result<u64, Not
 async fn exchange(endpoint: &Endpoint, message: Bytes) -> Result<u64, NotAccepted> {
     let later = |e: &(dyn std::error::Error + 'static)| NotAccepted::Later(with_causes(e));
     let stream = TcpStream::connect((endpoint.host(), endpoint.port())).await.map_err(|e| later(&e))?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|e| later(&e))?;
-    let _connection = AbortOnDropHandle::new(tokio::spawn(connection));
     let request = Request::post(endpoint.path())
         .header(header::HOST, endpoint.authority())
         .header(header::CONTENT_TYPE, "application/json")
         .body(Full::new(message))
         .map_err(|e| later(&e))?;
-    let answer = sender.send_request(request).await.map_err(|e| later(&e))?;
+    let answer = http_client::send(stream, request).await.map_err(|e| later(&e))?;
     let status = answer.status();
-    let read = Limited::new(answer.into_body(), RESPONSE_BYTES).collect().await;
+    let body = answer.into_body().up_to(RESPONSE_BYTES).await;
     match status.as_u16() {
         200..=299 => {
-            let bytes = read.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-            let answer: ExportResponse = serde_json::from_slice(&bytes).unwrap_or_default();
+            let answer: ExportResponse = serde_json::from_slice(&body).unwrap_or_default();
             Ok(answer.partial_success.rejected_spans.parse().unwrap_or(0))
         }
         // Retryable statuses of the protocol.

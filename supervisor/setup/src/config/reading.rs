@@ -19,14 +19,14 @@ impl Config {
         let text =
             settings::read_if_any(&path).map_err(|e| Failure::file("read", &path, &e))?.unwrap_or_default();
         let config = Config::parse(&text, &path).map_err(|defect| unusable(&defect))?;
-        Ok(config.with_tenants(Tenants::read(&root.tenants_dir())))
+        Ok(config.with_tenants(Tenants::load(root)))
     }
 
     /// Reads the configuration for a daemon. If the file is defective and there are runs to look after, the last good
     /// configuration is used, and the defect is returned with it. `is_ending` means that the daemon only ends runs;
     /// then the defaults suffice.
     pub fn load_for_daemon(root: &Root, is_ending: bool) -> Result<(Self, Option<Defect>), Failure> {
-        let tenants = || Tenants::read(&root.tenants_dir());
+        let tenants = || Tenants::load(root);
         let defect = match read(root) {
             Ok((text, config)) => {
                 remember(root, &text);
@@ -48,16 +48,14 @@ impl Config {
             Ok((_, config)) => (config, None),
             Err(defect) => (last_good(root).unwrap_or_default(), Some(defect)),
         };
-        (config.with_tenants(Tenants::read(&root.tenants_dir())), defect)
+        (config.with_tenants(Tenants::load(root)), defect)
     }
 
     /// Reads the configuration again. On a defect the daemon keeps `before`.
     pub fn reload(root: &Root, before: &Config) -> Result<Self, Defect> {
         let (text, config) = read(root).map_err(Defect::kept_last)?;
         remember(root, &text);
-        let mut tenants = Tenants::read(&root.tenants_dir());
-        tenants.keep(&before.tenants);
-        Ok(config.with_tenants(tenants))
+        Ok(config.with_tenants(Tenants::reload(root, &before.tenants)))
     }
 
     pub(super) fn parse(text: &str, path: &Path) -> Result<Self, Defect> {

@@ -10,56 +10,41 @@ use kernel::{BoardName, Bound, Pool, Profile, Tenant, Waiting, WaitingCode};
 use serde::Deserialize;
 
 use super::budgets::BudgetConfig;
-use super::definitions::{Defect, Definitions, Lookup, Subject, read_all};
+use super::definitions::{Defect, Definitions, FileDefinition, Subject};
 use super::{Config, QuotaConfig};
 use base::exit::Code;
 use base::failure::Failure;
+use base::paths::Root;
 use base::time::duration::WrittenDuration;
 
 /// All tenants that have a file, by name. An unusable file disables its tenant, because the tenant's rights are
 /// unknown.
-#[derive(Clone, Debug, Default)]
-pub struct Tenants {
-    defined: Definitions<TenantConfig>,
+pub type Tenants = Definitions<TenantConfig>;
+
+impl FileDefinition for TenantConfig {
+    const SUBJECT: fn(String) -> Subject = Subject::Tenant;
+
+    fn directory(root: &Root) -> PathBuf {
+        root.tenants_dir()
+    }
+
+    fn check(name: &str, _path: &Path) -> Result<(), String> {
+        name.parse::<Tenant>().map(drop).map_err(|e| format!("{e}; the file's name is the tenant's name"))
+    }
+
+    fn from_text(_name: &str, path: &Path, text: &str) -> Result<Self, Defect> {
+        TenantConfig::parse(path, text)
+    }
 }
 
-impl Tenants {
-    /// Reads the files of a directory.
-    pub(super) fn read(dir: &Path) -> Self {
-        let mut defined = Definitions::default();
-        let listed = read_all(dir, "toml", Subject::Tenant, |name, path, text| {
-            let named = name.parse::<Tenant>().map_err(|e| {
-                let message = format!("{e}; the file's name is the tenant's name");
-                Defect::new(Subject::Tenant(name.to_owned()), path, message)
-            });
-            defined.define(name, named.and(text).and_then(|text| TenantConfig::parse(path, &text)));
-        });
-        if let Err(defect) = listed {
-            defined.not_listed(defect);
-        }
-        Tenants { defined }
-    }
-
-    /// Keeps the good versions in `before` of tenants that are defective now.
-    pub(super) fn keep(&mut self, before: &Tenants) {
-        self.defined.keep(&before.defined);
-    }
-
-    /// Returns the configuration of a tenant; none if its file is unusable or absent.
-    pub fn get(&self, name: &Tenant) -> Option<&TenantConfig> {
-        match self.defined.find(name.as_str()) {
-            Lookup::Usable(tenant) => Some(tenant),
-            Lookup::Disabled(_) | Lookup::Absent => None,
-        }
-    }
-
+impl Definitions<TenantConfig> {
     /// Returns the configuration of a new task's tenant.
     ///
     /// # Errors
     /// The tenant is disabled.
     pub fn require(&self, name: Option<&Tenant>) -> Result<Option<&TenantConfig>, Failure> {
         let Some(name) = name else { return Ok(None) };
-        match self.defined.defect(name.as_str()) {
+        match self.defect(name.as_str()) {
             Some(defect) => {
                 let message = format!("the tenant {name} is disabled: {defect}");
                 Err(Failure::new(Code::TryAgain, message).hint(defect.hint()))
@@ -71,23 +56,19 @@ impl Tenants {
     /// Returns the reason why the tasks of a tenant wait, if the tenant is disabled.
     pub fn waiting(&self, name: Option<&Tenant>) -> Option<Waiting> {
         let name = name?;
-        let defect = self.defined.defect(name.as_str())?;
+        let defect = self.defect(name.as_str())?;
         let text = format!("waits for the tenant {name}, which is disabled: {defect}");
         Some(Waiting::new(WaitingCode::Environment, text))
     }
 
     /// Returns all usable tenants.
     pub fn iter(&self) -> impl Iterator<Item = (Tenant, &TenantConfig)> {
-        self.defined.usable().filter_map(|(name, tenant)| Some((name.parse().ok()?, tenant)))
+        self.usable().filter_map(|(name, tenant)| Some((name.parse().ok()?, tenant)))
     }
 
     /// Returns the names of all tenants that have a file, including disabled tenants.
-    pub fn names(&self) -> impl Iterator<Item = Tenant> {
-        self.defined.names().filter_map(|name| name.parse().ok())
-    }
-
-    pub fn defects(&self) -> impl Iterator<Item = &Defect> {
-        self.defined.defects()
+    pub fn tenant_names(&self) -> impl Iterator<Item = Tenant> {
+        self.names().filter_map(|name| name.parse().ok())
     }
 }
 
@@ -238,7 +219,7 @@ impl Config {
 
     /// Returns true if it names any tenant.
     pub fn names_tenants(&self) -> bool {
-        self.tenants.names().next().is_some() || !self.limits.tenants.is_empty()
+        self.tenants.tenant_names().next().is_some() || !self.limits.tenants.is_empty()
     }
 
     /// Returns true if any tenant has members.

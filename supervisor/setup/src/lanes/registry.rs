@@ -1,79 +1,43 @@
 //! All lanes: the built-in ones, and those in `lanes.d/*.toml`, one file a lane, named by the file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kernel::Profile;
 
 use super::{Lane, builtin};
-use crate::config::definitions::{self, Defect, Definitions, Lookup, Subject};
+use crate::config::definitions::{Defect, Definitions, FileDefinition, Subject};
 use base::paths::Root;
 
 /// All lanes by name.
-#[derive(Clone, Debug)]
-pub struct Lanes {
-    defined: Definitions<Lane>,
+pub type Lanes = Definitions<Lane>;
+
+impl FileDefinition for Lane {
+    const SUBJECT: fn(String) -> Subject = Subject::Lane;
+
+    fn directory(root: &Root) -> PathBuf {
+        root.lanes_dir()
+    }
+
+    fn builtin() -> Vec<(String, Result<Self, Defect>)> {
+        let read =
+            |name: &str, text| Lane::parse(name, text, Path::new(&format!("the built-in lane {name}")));
+        builtin::ALL.iter().map(|(name, text)| ((*name).to_owned(), read(name, text))).collect()
+    }
+
+    fn check(name: &str, _path: &Path) -> Result<(), String> {
+        name.parse::<Profile>()
+            .map(drop)
+            .map_err(|e| format!("{e}; the file's name is the lane's name, which tasks are assigned to"))
+    }
+
+    fn from_text(name: &str, path: &Path, text: &str) -> Result<Self, Defect> {
+        Lane::parse(name, text, path)
+    }
 }
 
-impl Lanes {
-    /// Loads the built-in lanes and the lanes of the configuration.
-    pub fn load(root: &Root) -> Self {
-        let built_in = builtin::ALL.iter().map(|(name, text)| {
-            let origin = format!("the built-in lane {name}");
-            ((*name).to_owned(), Lane::parse(name, text, Path::new(&origin)))
-        });
-        let mut defined = Definitions::builtin(built_in);
-        let listed = definitions::read_all(&root.lanes_dir(), "toml", Subject::Lane, |name, path, text| {
-            let read = name
-                .parse::<Profile>()
-                .map_err(|e| {
-                    let message =
-                        format!("{e}; the file's name is the lane's name, which tasks are assigned to");
-                    Defect::new(Subject::Lane(name.to_owned()), path, message)
-                })
-                .and(text)
-                .and_then(|text| Lane::parse(name, &text, path));
-            defined.define(name, read);
-        });
-        if let Err(defect) = listed {
-            defined.not_listed(defect);
-        }
-        Lanes { defined }
-    }
-
-    /// Keeps the good versions in `before` of lanes that are defective now.
-    pub fn keep(&mut self, before: &Lanes) {
-        self.defined.keep(&before.defined);
-    }
-
-    pub fn find(&self, assignee: &Profile) -> Lookup<'_, Lane> {
-        self.defined.find(assignee.as_str())
-    }
-
-    /// Returns true if a lane has this name, usable or not.
-    pub fn has(&self, name: &str) -> bool {
-        !matches!(self.defined.find(name), Lookup::Absent)
-    }
-
-    /// Returns all lanes by name, including unusable ones.
-    pub fn all(&self) -> impl Iterator<Item = (&str, Lookup<'_, Lane>)> {
-        self.names().map(|name| (name, self.defined.find(name)))
-    }
-
-    /// Returns the names of all lanes, including unusable ones.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.defined.names()
-    }
-
+impl Definitions<Lane> {
     /// Returns the account of each lane that has an account.
     pub fn accounts(&self) -> kernel::Accounts {
-        let named = self
-            .defined
-            .usable()
-            .filter_map(|(name, lane)| Some((name.parse().ok()?, lane.account.clone()?)));
-        named.collect()
-    }
-
-    pub fn defects(&self) -> impl Iterator<Item = &Defect> {
-        self.defined.defects()
+        self.usable().filter_map(|(name, lane)| Some((name.parse().ok()?, lane.account.clone()?))).collect()
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 
-use crate::config::definitions::{self, Subject};
+use crate::config::definitions::{NamedFile, files_of, with_ending};
+use crate::config::settings;
 use base::paths::Root;
 
 /// Files of `lanes.d` and `policies.d` with a hash of each text. The texts are not kept, because they may contain
@@ -20,11 +21,12 @@ impl FilesRead {
         let mut texts = BTreeMap::new();
         for dir in [root.lanes_dir(), root.policies_dir()] {
             // A directory that cannot be listed has no readable files later either.
-            drop(definitions::read_all(&dir, "toml", Subject::Lane, |_, path, text| {
+            let files = files_of(&dir, |entry| with_ending(entry, &["toml"]));
+            for NamedFile { path, .. } in files.unwrap_or_default() {
                 let mut hasher = DefaultHasher::new();
-                text.ok().hash(&mut hasher);
-                texts.insert(path.to_owned(), hasher.finish());
-            }));
+                settings::read(&path).ok().hash(&mut hasher);
+                texts.insert(path, hasher.finish());
+            }
         }
         FilesRead { texts }
     }

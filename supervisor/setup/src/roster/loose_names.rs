@@ -50,8 +50,7 @@ impl Roster {
                 .collect()
         });
         let of_lanes = self.lanes.names().flat_map(|name| {
-            let lookup = name.parse().map(|name: Profile| self.lanes.find(&name));
-            let Ok(Lookup::Usable(lane)) = lookup else { return Vec::new() };
+            let Some(lane) = self.lanes.get(name) else { return Vec::new() };
             let subject = format!("the lane {name}");
             lane.pools.iter().filter_map(|pool| LooseName::of_pool(pool, &subject, config)).collect()
         });
@@ -60,7 +59,7 @@ impl Roster {
             text: format!("limits.profiles caps {name}, and no profile or lane has that name"),
             hint: meant(name.as_str(), self.nearest(name.as_str()), "supervisor assignees"),
         });
-        let is_no_lane = |name: &&Profile| matches!(self.lanes.find(name), Lookup::Absent);
+        let is_no_lane = |name: &&Profile| !self.lanes.has(*name);
         let of_lane_caps = limits.lanes.keys().filter(is_no_lane).map(|name| LooseName {
             text: format!("limits.lanes caps {name}, and no lane has that name"),
             hint: meant(name.as_str(), None, "supervisor lane list"),

@@ -42,24 +42,22 @@ pub use self::loose_names::LooseName;
 pub(crate) use self::policy_registry::PolicyRegistry;
 pub use self::pool_claim::PoolClaim;
 pub use self::profile::{ProfileDefinition, ProfileText};
-use self::profile_registry::ProfileRegistry;
 pub use self::profile_registry::shipped;
 pub use self::run_limits::RunLimits;
 pub use self::settings::{Limits, Settings};
-pub(crate) use self::skills::SkillRegistry;
 pub use self::unread::{changed, unread, unread_lane, unread_profile};
 use crate::config::Config;
-use crate::config::definitions::{Defect, Lookup};
+use crate::config::definitions::{Defect, Definitions, Lookup};
 use crate::lanes::{Lane, Lanes, Skill, ToolServers, program};
 use base::paths::Root;
 
 /// Profiles, lanes, policies and skills of one root.
 #[derive(Clone, Debug)]
 pub struct Roster {
-    profiles: ProfileRegistry,
+    profiles: Definitions<ProfileDefinition>,
     lanes: Lanes,
     policies: PolicyRegistry,
-    skills: SkillRegistry,
+    skills: Definitions<Skill>,
     read: FilesRead,
 }
 
@@ -139,10 +137,10 @@ impl Roster {
         // The texts are read before the definitions are loaded, so that a file written in between counts as changed.
         let read = FilesRead::now(root);
         Roster {
-            profiles: ProfileRegistry::load(root),
+            profiles: Definitions::load(root),
             lanes: Lanes::load(root),
             policies: PolicyRegistry::load(root),
-            skills: SkillRegistry::load(root),
+            skills: Definitions::load(root),
             read,
         }
     }
@@ -230,7 +228,7 @@ impl Roster {
         let mut skills = Vec::new();
         for name in definition.iter().flat_map(|definition| &definition.settings.skills) {
             let missing = |why| CannotRun::SkillMissing { profile: assignee.clone(), why };
-            skills.push(self.skills.find(name).map_err(missing)?);
+            skills.push(self.skills.skill(name).map_err(missing)?);
         }
         let policy_name = self.policy_name(assignee, policy, config);
         let policy = self.policies.enforceable(&policy_name)?;
@@ -288,10 +286,7 @@ impl Roster {
     /// else the lane's, else the configured default.
     pub fn policy_name(&self, assignee: &Profile, asked: Option<&str>, config: &Config) -> String {
         let of_profile = || self.definition(assignee)?.settings.policy.as_deref();
-        let of_lane = || match self.lanes.find(&self.lane_name(assignee, config)) {
-            Lookup::Usable(lane) => lane.policy.clone(),
-            Lookup::Disabled(_) | Lookup::Absent => None,
-        };
+        let of_lane = || self.lanes.get(&self.lane_name(assignee, config))?.policy.clone();
         let asked = asked.or_else(of_profile).map(str::to_owned);
         asked.or_else(of_lane).unwrap_or_else(|| config.worker.policy.clone())
     }
@@ -313,10 +308,7 @@ impl Roster {
     pub fn pool_claim(&self, assignee: &Profile, config: &Config) -> PoolClaim {
         let name = self.lane_name(assignee, config);
         let definition = self.definition(assignee);
-        let lane = match self.lanes.find(&name) {
-            Lookup::Usable(lane) => Some(lane),
-            Lookup::Disabled(_) | Lookup::Absent => None,
-        };
+        let lane = self.lanes.get(&name);
         let of_profile = definition.iter().flat_map(|definition| &definition.settings.pools);
         let of_lane = lane.iter().flat_map(|lane| &lane.pools);
         PoolClaim {
@@ -328,7 +320,7 @@ impl Roster {
         }
     }
 
-    pub fn skills(&self) -> &SkillRegistry {
+    pub fn skills(&self) -> &Definitions<Skill> {
         &self.skills
     }
 
@@ -356,7 +348,7 @@ impl Roster {
     /// Returns true if a profile or a lane has the assignee's name, even if the assignee cannot run.
     pub fn knows(&self, assignee: &Profile) -> bool {
         let is_profile = !matches!(self.profile(assignee.as_str()), Lookup::Absent);
-        is_profile || !matches!(self.lanes.find(assignee), Lookup::Absent)
+        is_profile || self.lanes.has(assignee)
     }
 
     /// Returns the account of each assignee that has one: the profile's, else its lane's.

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use policies::{Boundary, Policy, Source, Support};
 
 use super::CannotRun;
-use crate::config::definitions::{self, Defect, Definitions, Lookup, Subject};
+use crate::config::definitions::{Defect, Definitions, Lookup, NamedFile, Subject, files_of, with_ending};
+use crate::config::settings;
 use base::failure::with_causes;
 use base::paths::Root;
 
@@ -28,17 +29,19 @@ impl PolicyRegistry {
         );
         // All texts are read before any is parsed, because policies may extend each other.
         let mut sources = BTreeMap::new();
-        let listed = definitions::read_all(
-            &root.policies_dir(),
-            "toml",
-            Subject::Policy,
-            |name, path, text| match text {
-                Ok(text) => drop(sources.insert(name.to_owned(), Source { origin: path.to_owned(), text })),
-                Err(defect) => defined.define(name, Err(defect)),
-            },
-        );
-        if let Err(defect) = listed {
+        let files = files_of(&root.policies_dir(), |entry| with_ending(entry, &["toml"]));
+        let files = files.unwrap_or_else(|defect| {
             defined.not_listed(defect);
+            Vec::new()
+        });
+        for NamedFile { name, path } in files {
+            match settings::read(&path) {
+                Ok(text) => drop(sources.insert(name, Source { origin: path, text })),
+                Err(e) => {
+                    let defect = Defect::unreadable(Subject::Policy(name.clone()), &path, &e);
+                    defined.define(&name, Err(defect));
+                }
+            }
         }
         let boundary = Boundary::around(&root.closed());
         for (name, source) in &sources {

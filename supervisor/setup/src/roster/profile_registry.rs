@@ -1,11 +1,11 @@
 //! All profiles: the shipped ones, and those in `profiles.d/*.md`, one file a profile, named by the file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kernel::Profile;
 
 use super::ProfileDefinition;
-use crate::config::definitions::{self, Defect, Definitions, Lookup, Subject};
+use crate::config::definitions::{Defect, FileDefinition, NamedFile, Subject, with_ending};
 use base::paths::Root;
 
 const SHIPPED: [(&str, &str); 12] = [
@@ -28,56 +28,33 @@ pub fn shipped(name: &str) -> Option<&'static str> {
     SHIPPED.iter().find(|(shipped, _)| *shipped == name).map(|(_, text)| *text)
 }
 
-/// All profiles by name.
-#[derive(Clone, Debug)]
-pub(crate) struct ProfileRegistry {
-    defined: Definitions<ProfileDefinition>,
-}
+impl FileDefinition for ProfileDefinition {
+    const SUBJECT: fn(String) -> Subject = Subject::Profile;
 
-impl ProfileRegistry {
-    /// Loads the shipped profiles and the profiles of the configuration.
-    pub(super) fn load(root: &Root) -> Self {
-        let mut defined = Definitions::builtin(SHIPPED.iter().map(|(name, text)| {
+    fn directory(root: &Root) -> PathBuf {
+        root.profiles_dir()
+    }
+
+    fn builtin() -> Vec<(String, Result<Self, Defect>)> {
+        let read = |name: &str, text| {
             let origin = format!("the shipped profile {name}");
             let read = ProfileDefinition::parse(name, text, Path::new(&origin));
-            ((*name).to_owned(), read.map(|definition| ProfileDefinition { is_shipped: true, ..definition }))
-        }));
-        let listed =
-            definitions::read_all(&root.profiles_dir(), "md", Subject::Profile, |name, path, text| {
-                defined.define(
-                    name,
-                    named(name, path).and(text).and_then(|text| ProfileDefinition::parse(name, &text, path)),
-                );
-            });
-        if let Err(defect) = listed {
-            defined.not_listed(defect);
-        }
-        ProfileRegistry { defined }
+            read.map(|definition| ProfileDefinition { is_shipped: true, ..definition })
+        };
+        SHIPPED.iter().map(|(name, text)| ((*name).to_owned(), read(name, text))).collect()
     }
 
-    /// Keeps the good versions in `before` of profiles that are defective now.
-    pub(super) fn keep(&mut self, before: &Self) {
-        self.defined.keep(&before.defined);
+    fn file_of(entry: &Path) -> Option<NamedFile> {
+        with_ending(entry, &["md"])
     }
 
-    pub(super) fn find(&self, name: &str) -> Lookup<'_, ProfileDefinition> {
-        self.defined.find(name)
+    fn check(name: &str, _path: &Path) -> Result<(), String> {
+        name.parse::<Profile>()
+            .map(drop)
+            .map_err(|e| format!("{e}; the file's name is the profile's name, which tasks are assigned to"))
     }
 
-    /// Returns all names, including names of unusable profiles.
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.defined.names()
+    fn from_text(name: &str, path: &Path, text: &str) -> Result<Self, Defect> {
+        ProfileDefinition::parse(name, text, path)
     }
-
-    pub(super) fn defects(&self) -> impl Iterator<Item = &Defect> {
-        self.defined.defects()
-    }
-}
-
-/// Refuses a file name that is not a valid assignee.
-fn named(name: &str, path: &Path) -> Result<Profile, Defect> {
-    name.parse::<Profile>().map_err(|e| {
-        let message = format!("{e}; the file's name is the profile's name, which tasks are assigned to");
-        Defect::new(Subject::Profile(name.to_owned()), path, message)
-    })
 }

@@ -6,7 +6,7 @@ use kernel::Profile;
 use serde::Deserialize;
 
 use super::front_matter::{Fault, Parts};
-use crate::config::definitions::{self, Defect, Definitions, Lookup, Subject};
+use crate::config::definitions::{Defect, Definitions, FileDefinition, Lookup, NamedFile, Subject};
 use crate::lanes::Skill;
 use base::paths::Root;
 
@@ -25,57 +25,48 @@ struct SkillFile {
     description: String,
 }
 
-/// All skills by name.
-#[derive(Clone, Debug)]
-pub struct SkillRegistry {
-    defined: Definitions<Skill>,
+impl FileDefinition for Skill {
+    const SUBJECT: fn(String) -> Subject = Subject::Skill;
+
+    fn directory(root: &Root) -> PathBuf {
+        root.skills_dir()
+    }
+
+    fn builtin() -> Vec<(String, Result<Self, Defect>)> {
+        let read = |name: &str, text| parse(name, text, Path::new("shipped"));
+        SHIPPED.iter().map(|(name, text)| ((*name).to_owned(), read(name, text))).collect()
+    }
+
+    fn file_of(entry: &Path) -> Option<NamedFile> {
+        let name = entry.file_name()?.to_str()?.to_owned();
+        (!name.starts_with('.') && entry.is_dir()).then(|| NamedFile { name, path: entry.join("SKILL.md") })
+    }
+
+    fn from_text(name: &str, path: &Path, text: &str) -> Result<Self, Defect> {
+        parse(name, text, path)
+    }
 }
 
-impl SkillRegistry {
-    /// Loads the shipped skills and the skills of the configuration.
-    pub(super) fn load(root: &Root) -> Self {
-        let shipped =
-            SHIPPED.iter().map(|(name, text)| ((*name).to_owned(), parse(name, text, Path::new("shipped"))));
-        let mut defined = Definitions::builtin(shipped);
-        let file_of = |path: &Path| -> Option<(String, PathBuf)> {
-            let name = path.file_name()?.to_str()?.to_owned();
-            (!name.starts_with('.') && path.is_dir()).then(|| (name, path.join("SKILL.md")))
-        };
-        let listed =
-            definitions::read_each(&root.skills_dir(), &file_of, Subject::Skill, |name, path, text| {
-                defined.define(name, text.and_then(|text| parse(name, &text, path)));
-            });
-        if let Err(defect) = listed {
-            defined.not_listed(defect);
-        }
-        SkillRegistry { defined }
-    }
-
-    /// Keeps the good versions in `before` of skills that are defective now.
-    pub(super) fn keep(&mut self, before: &Self) {
-        self.defined.keep(&before.defined);
-    }
-
-    /// Returns the skill of a name, or the reason why it is unusable.
-    pub fn find(&self, name: &str) -> Result<&Skill, String> {
-        match self.defined.find(name) {
+impl Definitions<Skill> {
+    /// Returns the skill of a name.
+    ///
+    /// # Errors
+    /// Reason why the skill is unusable.
+    pub fn skill(&self, name: &str) -> Result<&Skill, String> {
+        match self.find(name) {
             Lookup::Usable(skill) => Ok(skill),
             Lookup::Disabled(defect) => Err(format!("the skill `{name}` is disabled: {defect}")),
             Lookup::Absent => {
                 if let Err(e) = name.parse::<Profile>() {
                     return Err(format!("`{name}` is not a name of a skill: {e}"));
                 }
-                let known: Vec<&str> = self.defined.names().collect();
+                let known: Vec<&str> = self.names().collect();
                 Err(format!(
                     "there is no skill `{name}`: skills.d/{name}/SKILL.md would add it; the skills are: {}",
                     known.join(", ")
                 ))
             }
         }
-    }
-
-    pub(super) fn defects(&self) -> impl Iterator<Item = &Defect> {
-        self.defined.defects()
     }
 }
 
@@ -132,9 +123,9 @@ mod tests {
 
     #[test]
     fn what_is_no_name_of_a_skill_is_not_advised_to_be_added() {
-        let none = SkillRegistry { defined: Definitions::builtin([]) };
-        assert!(none.find("../x").unwrap_err().starts_with("`../x` is not a name of a skill: "));
-        assert!(none.find("x").unwrap_err().contains("skills.d/x/SKILL.md would add it"));
+        let none: Definitions<Skill> = Definitions::default();
+        assert!(none.skill("../x").unwrap_err().starts_with("`../x` is not a name of a skill: "));
+        assert!(none.skill("x").unwrap_err().contains("skills.d/x/SKILL.md would add it"));
     }
 
     #[test]

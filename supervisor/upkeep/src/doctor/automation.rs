@@ -74,7 +74,7 @@ fn plugins(root: &Root) -> Vec<HostCheck> {
                 .hint(format!("fix it, then: supervisor plugin check {name}")),
         }
     };
-    plugins.usable().map(check).collect()
+    plugins.plugins().map(check).collect()
 }
 
 /// Checks the bridge: its address, and the tokens of its senders.

@@ -43,7 +43,7 @@ fn wrong(root: &Root, roster: &Roster, name: &str, channel: &Channel) -> Option<
         let has = |found: &Plugin| {
             found.name.as_str() == plugin && found.manifest.sinks.iter().any(|one| one.name == sink)
         };
-        let is_there = Plugins::load(root).usable().any(has);
+        let is_there = Plugins::load(root).plugins().any(has);
         return (!is_there).then(|| format!("no plugin {plugin} with the sink {sink} can be used"));
     }
     let policy = channel.policy.as_deref()?;

@@ -93,7 +93,7 @@ impl Verb for Names {
             NameKind::Tenant => {
                 let from = begins.clone();
                 let mut names = call.read(move |view| view.tenants_from(&from, MOST)).await?;
-                names.extend(call.service.config().tenants.names().map(|name| name.to_string()));
+                names.extend(call.service.config().tenants.tenant_names().map(|name| name.to_string()));
                 names
             }
             NameKind::Policy => call.service.roster().policies().names().map(str::to_owned).collect(),

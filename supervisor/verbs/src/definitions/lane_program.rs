@@ -145,7 +145,6 @@ mod tests {
 
     use super::*;
     use base::paths::RootChoice;
-    use setup::config::definitions::Lookup;
     use setup::lanes::Lanes;
 
     #[test]
@@ -166,7 +165,7 @@ mod tests {
         std::fs::create_dir_all(root.lanes_dir()).unwrap();
         std::fs::write(root.lanes_dir().join("agent.toml"), text).unwrap();
         let lanes = Lanes::load(&root);
-        let Lookup::Usable(lane) = lanes.find(&"agent".parse().unwrap()) else { panic!("{lanes:?}") };
+        let lane = lanes.get("agent").unwrap();
         let out = |program: &str, policy: &str| {
             let granted = granted(lane, &Policy::builtin(policy).unwrap(), Some(&home));
             let needed = beyond(&bin.join(program), &granted);

@@ -16,13 +16,13 @@ use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Cell, Screen};
 use base::time::duration::processor;
-use host::disk_use::DiskUse;
 use setup::config::tenants::TenantConfig;
+use workspace::DiskUse;
 
 /// Limit on the listed tenants that have tasks but no file.
 const MOST: u32 = 1000;
 /// Limit on the directory entries that a measurement of workspaces examines.
-const ENTRIES: usize = 200_000;
+const ENTRIES: u64 = 200_000;
 /// Number of days in the table for a person, the latest.
 const DAYS: usize = 14;
 
@@ -121,7 +121,7 @@ impl Verb for ListTenants {
     }
 
     async fn run(self, call: Call) -> Result<Vec<TenantLine>, Failure> {
-        let configured: Vec<Tenant> = call.service.config().tenants.names().collect();
+        let configured: Vec<Tenant> = call.service.config().tenants.tenant_names().collect();
         let asked = self.name.clone();
         let counted = call.read(move |view| {
             let mut names: BTreeSet<Tenant> = match &asked {
@@ -245,7 +245,7 @@ impl Verb for TenantUsage {
         let name = self.name;
         let (config, is_configured) = {
             let config = call.service.config();
-            let is_configured = config.tenants.names().any(|one| one == name);
+            let is_configured = config.tenants.tenant_names().any(|one| one == name);
             (config.tenants.get(&name).cloned(), is_configured)
         };
         let tenant = name.clone();
@@ -290,7 +290,7 @@ impl Verb for TenantUsage {
         Ok(UsageOfTenant {
             tenant: name,
             used,
-            workspace_bytes: disk.bytes,
+            workspace_bytes: disk.size.bytes,
             workspace_is_partial: disk.is_partial,
         })
     }

@@ -135,7 +135,7 @@ fn no_session(assignee: Option<&Profile>, call: &Call) -> Option<String> {
 /// Returns the skills that no worker gets at present.
 pub(crate) fn missing_skills(skills: &[String], call: &Call) -> Vec<String> {
     let roster = call.service.roster();
-    let missing = skills.iter().filter_map(|name| roster.skills().find(name).err());
+    let missing = skills.iter().filter_map(|name| roster.skills().skill(name).err());
     missing.map(|why| format!("{why}; without it the worker starts all the same")).collect()
 }
 

@@ -8,12 +8,10 @@ use policies::Secret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::config::definitions::{self, Defect, Definitions, Lookup, Subject};
+use crate::config::definitions::{Defect, Definitions, FileDefinition, FileLimit, Subject};
 use crate::config::tenants::is_plain;
 use base::paths::Root;
 
-/// Limit on the chats of a root.
-const CHATS: usize = 32;
 /// Limit on the senders of a chat.
 const SENDERS: usize = 1000;
 /// Limit on the id of a sender, in characters.
@@ -153,59 +151,26 @@ impl Sender {
 }
 
 /// All chats by name.
-#[derive(Clone, Debug)]
-pub struct Chats(Definitions<ChatFile>);
+pub type Chats = Definitions<ChatFile>;
 
-impl Chats {
-    /// Loads the chats of the configuration.
-    pub fn load(root: &Root) -> Self {
-        let directory = root.config_file().with_file_name("chat.d");
-        let mut defined = Definitions::builtin([]);
-        let mut count = 0;
-        let listed = definitions::read_all(&directory, "toml", Subject::Chat, |name, path, text| {
-            count += 1;
-            let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-            let wrong = if count > CHATS {
-                Some(format!("there are more than {CHATS} chats"))
-            } else if name.len() > 32 || !name.chars().all(is_plain) {
-                Some("the file's name is the chat's: 1 to 32 letters, digits, `-` and `_`".to_owned())
-            } else {
-                None
-            };
-            let read = match wrong {
-                Some(why) => Err(Defect::new(Subject::Chat(name.to_owned()), path, why)),
-                None => text.and_then(|text| ChatFile::parse(name, path, &text)),
-            };
-            defined.define(name, read);
-        });
-        if let Err(defect) = listed {
-            defined.not_listed(defect);
-        }
-        Chats(defined)
+impl FileDefinition for ChatFile {
+    const SUBJECT: fn(String) -> Subject = Subject::Chat;
+    const MOST: Option<FileLimit> = Some(FileLimit { files: 32, noun: "chats" });
+
+    fn directory(root: &Root) -> PathBuf {
+        root.config_file().with_file_name("chat.d")
     }
 
-    /// Loads the files again. Chats that are defective now and were good in `before` keep their last good version.
-    pub fn reload(root: &Root, before: &Self) -> Self {
-        let mut now = Chats::load(root);
-        now.0.keep(&before.0);
-        now
+    fn check(name: &str, _path: &Path) -> Result<(), String> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        let is_name = name.len() <= 32 && name.chars().all(is_plain);
+        is_name
+            .then_some(())
+            .ok_or_else(|| "the file's name is the chat's: 1 to 32 letters, digits, `-` and `_`".to_owned())
     }
 
-    pub fn usable(&self) -> impl Iterator<Item = (&str, &ChatFile)> {
-        self.0.usable()
-    }
-
-    /// Returns all names, including names of unusable chats.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.names()
-    }
-
-    pub fn find(&self, name: &str) -> Lookup<'_, ChatFile> {
-        self.0.find(name)
-    }
-
-    pub fn defects(&self) -> impl Iterator<Item = &Defect> {
-        self.0.defects()
+    fn from_text(name: &str, path: &Path, text: &str) -> Result<Self, Defect> {
+        ChatFile::parse(name, path, text)
     }
 }
 

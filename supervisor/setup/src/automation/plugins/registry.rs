@@ -7,24 +7,17 @@ use kernel::PluginName;
 use super::directory_check::{DirectoryUse, inspect};
 use super::manifest::Plugin;
 use super::parts::PluginTool;
-use crate::config::definitions::{self, Defect, Definitions, Lookup, Subject};
+use crate::config::definitions::{Defect, Definitions, FileDefinition, FileLimit, NamedFile, Subject};
 use base::paths::Root;
-
-/// Limit on the plugins of a root.
-const MOST: usize = 100;
 
 /// Returns the directory of a plugin.
 pub fn path_of(root: &Root, name: &PluginName) -> PathBuf {
     root.plugins_dir().join(name.as_str())
 }
 
-/// All plugins by name.
-#[derive(Clone, Debug)]
-pub struct Plugins {
-    defined: Definitions<Plugin>,
-    /// True if the directory could be listed.
-    listed: bool,
-}
+/// All plugins by name. They are never reloaded with a last good version: the program of a plugin whose files have
+/// become defective has changed too.
+pub type Plugins = Definitions<Plugin>;
 
 /// Plugins that take events.
 #[derive(Debug)]
@@ -35,67 +28,50 @@ pub struct Listening {
     pub kept: Vec<PluginName>,
 }
 
-impl Plugins {
-    /// Loads the plugins of the configuration. A plugin whose files have become defective is disabled and keeps no
-    /// earlier version, because its program has changed too.
-    pub fn load(root: &Root) -> Self {
-        let mut defined = Definitions::builtin([]);
-        let (mut count, dir) = (0, root.plugins_dir());
-        let file_of = |path: &Path| {
-            let name = path.file_name()?.to_str()?;
-            let is_plugin =
-                !name.starts_with('.') && path.symlink_metadata().is_ok_and(|meta| !meta.is_file());
-            is_plugin.then(|| (name.to_owned(), path.join("plugin.toml")))
-        };
-        let listed = definitions::read_each(&dir, &file_of, Subject::Plugin, |name, path, text| {
-            count += 1;
-            let plugin_dir = dir.join(name);
-            let defect = |why: String| Defect::new(Subject::Plugin(name.to_owned()), path, why);
-            let read = if count > MOST {
-                Err(defect(format!("there are more than {MOST} plugins")))
-            } else {
-                inspect(&plugin_dir, DirectoryUse::Installed)
-                    .map_err(|unfit| defect(unfit.to_string()))
-                    .and_then(|()| Plugin::parse(name, &text?, &plugin_dir))
-            };
-            defined.define(name, read);
-        });
-        let is_listed = listed.is_ok();
-        if let Err(defect) = listed {
-            defined.not_listed(defect);
-        }
-        Plugins { defined, listed: is_listed }
+impl FileDefinition for Plugin {
+    const SUBJECT: fn(String) -> Subject = Subject::Plugin;
+    const MOST: Option<FileLimit> = Some(FileLimit { files: 100, noun: "plugins" });
+
+    fn directory(root: &Root) -> PathBuf {
+        root.plugins_dir()
     }
 
-    pub fn find(&self, name: &str) -> Lookup<'_, Plugin> {
-        self.defined.find(name)
+    fn file_of(entry: &Path) -> Option<NamedFile> {
+        let name = entry.file_name()?.to_str()?.to_owned();
+        let is_plugin = !name.starts_with('.') && entry.symlink_metadata().is_ok_and(|meta| !meta.is_file());
+        is_plugin.then(|| NamedFile { name, path: entry.join("plugin.toml") })
     }
 
-    /// Returns all names, including names of unusable plugins.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.defined.names()
+    fn check(_name: &str, path: &Path) -> Result<(), String> {
+        inspect(directory_of(path), DirectoryUse::Installed).map_err(|unfit| unfit.to_string())
     }
 
+    fn from_text(name: &str, path: &Path, text: &str) -> Result<Self, Defect> {
+        Plugin::parse(name, text, directory_of(path))
+    }
+}
+
+/// Returns the directory of a plugin with this manifest.
+fn directory_of(manifest: &Path) -> &Path {
+    manifest.parent().unwrap_or(manifest)
+}
+
+impl Definitions<Plugin> {
     /// Returns the usable plugins.
-    pub fn usable(&self) -> impl Iterator<Item = &Plugin> {
-        self.defined.usable().map(|(_, plugin)| plugin)
+    pub fn plugins(&self) -> impl Iterator<Item = &Plugin> {
+        self.usable().map(|(_, plugin)| plugin)
     }
 
     /// Returns the tools of usable plugins.
     pub fn tools(&self) -> impl Iterator<Item = (&Plugin, &PluginTool)> {
-        self.usable().flat_map(|plugin| plugin.manifest.tools.iter().map(move |tool| (plugin, tool)))
-    }
-
-    pub fn defects(&self) -> impl Iterator<Item = &Defect> {
-        self.defined.defects()
+        self.plugins().flat_map(|plugin| plugin.manifest.tools.iter().map(move |tool| (plugin, tool)))
     }
 
     /// Returns the plugins that take events. None if the directory cannot be listed, so that nothing is known.
     pub fn listening(&self) -> Option<Listening> {
         let of = |plugin: &&Plugin| !plugin.manifest.events.is_empty();
-        let listening = self.usable().filter(of).map(|plugin| plugin.name.clone()).collect();
-        let disabled = self.names().filter(|name| matches!(self.find(name), Lookup::Disabled(_)));
-        let disabled_names = disabled.filter_map(|name| name.parse().ok()).collect();
-        self.listed.then_some(Listening { listening, kept: disabled_names })
+        let listening = self.plugins().filter(of).map(|plugin| plugin.name.clone()).collect();
+        let kept = self.disabled().filter_map(|name| name.parse().ok()).collect();
+        self.is_listed().then_some(Listening { listening, kept })
     }
 }

@@ -142,7 +142,7 @@ impl Planned {
         let subject = || Subject::Schedule(name.to_string());
         let written: ScheduleText =
             toml::from_str(text).map_err(|error| Defect::toml(subject(), path, text, &error))?;
-        Planned::from_text(name, written).map_err(|(key, why)| {
+        Planned::from_schedule(name, written).map_err(|(key, why)| {
             let defect = Defect::new(subject(), path, why);
             let sets = |line: &str| {
                 line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='))
@@ -176,7 +176,7 @@ impl Planned {
     ///
     /// # Errors
     /// Key that is unusable, with the reason.
-    pub fn from_text(name: &ScheduleName, text: ScheduleText) -> Result<Self, (&'static str, String)> {
+    pub fn from_schedule(name: &ScheduleName, text: ScheduleText) -> Result<Self, (&'static str, String)> {
         let tasks = match (&text.task, text.tasks.as_slice()) {
             (Some(_), [_, ..]) => {
                 return Err(("tasks", "describe one [task], or several [[tasks]]".to_owned()));

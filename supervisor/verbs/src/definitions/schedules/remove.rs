@@ -10,7 +10,6 @@ use api::{Call, Verb, blocking, verb};
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
 use setup::automation::schedules::{file_of, remove};
-use setup::config::definitions::Lookup;
 
 /// Remove a schedule: its file, and the ticks that its board has recorded
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -39,10 +38,7 @@ impl Verb for RemoveSchedule {
         let service = call.service.clone();
         blocking("the schedule was not removed", move || {
             let name = self.name;
-            let board = match service.schedules().find(name.as_str()) {
-                Lookup::Usable(planned) => Some(planned.board.clone()),
-                Lookup::Disabled(_) | Lookup::Absent => None,
-            };
+            let board = service.schedules().get(&name).map(|planned| planned.board.clone());
             if board.is_none() && file_of(service.root(), &name).is_none() {
                 return Err(unknown(&service, &name));
             }

@@ -18,7 +18,6 @@ use service::Service;
 use setup::automation::schedules::{
     PlannedText, ScheduleText, file_of, path_of, saved_text, text_of, to_save, write,
 };
-use setup::config::definitions::Lookup;
 use setup::config::notify::NOBODY;
 
 /// Limit on the schedules of a root.
@@ -137,7 +136,7 @@ pub(super) fn save(
 /// Returns why tasks of a schedule cannot use their workspaces, by the rule of `create`.
 async fn unusable(call: &Call, name: &ScheduleName) -> Vec<String> {
     let schedules = call.service.schedules();
-    let Lookup::Usable(planned) = schedules.find(name.as_str()) else { return Vec::new() };
+    let Some(planned) = schedules.get(name) else { return Vec::new() };
     let mut warnings = Vec::new();
     for template in &planned.spec.tasks {
         let Some(place) = template.task.workspace.spec() else { continue };
