@@ -43,7 +43,7 @@ impl BoundedListener {
                         self.serve(stream, permit, Peer::Run(board, run));
                     }
                     Err(error) => {
-                        tracing::warn!(%error, door = ?(board, run), "not_accepted");
+                        tracing::warn!(%error, listener = ?(board, run), "not_accepted");
                         tokio::time::sleep(PAUSE).await;
                     }
                 }
