@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::doors::{as_worker, idle_worker};
 use crate::harness::Fleet;
+use crate::listeners::{as_worker, idle_worker};
 use crate::siege::{all_is_well, begin, connect, rest, sockets, upload};
 
 /// Longer than any step of a request may take, and shorter than a test waits for bytes.

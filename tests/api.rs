@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::doors::{idle_worker, workers_door};
 use crate::harness::{Fleet, User};
 use crate::http::{Http, HttpAnswer};
+use crate::listeners::{idle_worker, workers_door};
 
 /// The operator's door. Where workers share the operator's uid it asks for the key.
 fn operator(fleet: &Fleet) -> Http {

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::doors::{idle_worker, workers_door};
 use crate::harness::{Fleet, User};
 use crate::http::Http;
+use crate::listeners::{idle_worker, workers_door};
 
 /// The limit of an attachment.
 const LIMIT: u64 = 25 * 1024 * 1024;

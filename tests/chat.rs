@@ -4,8 +4,8 @@ mod played_socket;
 mod played_telegram;
 mod questions;
 mod services;
-mod strangers;
 mod telegram;
+mod unknown_senders;
 
 use crate::harness::Fleet;
 use crate::notify::secret;

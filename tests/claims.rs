@@ -348,7 +348,7 @@ fn a_repeated_claim_has_a_token_that_works() {
     assert_eq!(first["run"]["id"], again["run"]["id"]);
     assert_ne!(first["token"], again["token"], "no token is kept");
     let heartbeat = |token: &Value| {
-        let door = crate::doors::as_worker(&fleet, token.as_str().unwrap());
+        let door = crate::listeners::as_worker(&fleet, token.as_str().unwrap());
         door.post("/api/v1/verbs/heartbeat", &json!({"task_id": id(&created)})).status
     };
     assert_eq!((heartbeat(&first["token"]), heartbeat(&again["token"])), (403, 200));

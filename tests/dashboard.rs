@@ -4,5 +4,5 @@ mod attacks;
 mod members;
 mod proxies;
 mod session;
-mod strangers;
+mod unauthenticated;
 mod wire;

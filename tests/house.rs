@@ -405,6 +405,73 @@ fn a_decision_that_lacks_a_part_is_found() {
     }
 }
 
+/// Numbers of the decisions that a text names: `decision 0031`, `decisions 0091 and 0104`.
+fn decisions_named(text: &str) -> BTreeSet<&str> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let (mut named, mut follows) = (BTreeSet::new(), false);
+    for word in words {
+        let is_number = word.bytes().all(|byte| byte.is_ascii_digit());
+        if follows && is_number {
+            named.insert(word);
+        }
+        let is_joined = follows && (is_number || word == "and");
+        follows = is_joined || ["decision", "decisions"].contains(&word.to_ascii_lowercase().as_str());
+    }
+    named
+}
+
+/// The pages of the manual, without the index of the decisions, with their paths.
+fn pages() -> Vec<(String, String)> {
+    let (mut found, mut open) = (Vec::new(), vec![house().join("docs")]);
+    while let Some(dir) = open.pop() {
+        for path in fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|kind| kind == "md")
+                && !path.ends_with("decisions/README.md")
+            {
+                found.push((path.display().to_string(), fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn each_decision_is_named_by_the_code_or_the_manual_and_each_that_the_code_names_exists() {
+    let schema = "kernel/src/store/schema.sql";
+    let mut code: Vec<(String, String)> = CRATES.iter().flat_map(|dir| sources(dir)).collect();
+    code.push((schema.to_owned(), fs::read_to_string(house().join(schema)).unwrap()));
+    let files = fs::read_dir(house().join("docs/decisions")).unwrap();
+    let files = files.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let decisions: Vec<String> = files.filter(|name| name != "README.md").collect();
+    let numbers: BTreeSet<&str> = decisions.iter().map(|name| &name[..4]).collect();
+
+    let named: Vec<(&str, &str)> = code
+        .iter()
+        .flat_map(|(path, text)| decisions_named(text).into_iter().map(move |number| (path.as_str(), number)))
+        .collect();
+    let unknown: Vec<_> = named.iter().filter(|(_, number)| !numbers.contains(number)).collect();
+    assert!(unknown.is_empty(), "docs/decisions has no file of these numbers (four digits): {unknown:?}");
+
+    let in_code: BTreeSet<&str> = named.into_iter().map(|(_, number)| number).collect();
+    let pages = pages();
+    let is_linked =
+        |name: &str| pages.iter().any(|(path, text)| !path.ends_with(name) && text.contains(name));
+    let unnamed: Vec<&String> =
+        decisions.iter().filter(|name| !in_code.contains(&name[..4]) && !is_linked(name)).collect();
+    assert!(unnamed.is_empty(), "neither the code nor the manual names these decisions: {unnamed:?}");
+}
+
+#[test]
+fn a_decision_that_a_comment_names_is_found() {
+    let of = |text| decisions_named(text).into_iter().collect::<Vec<_>>();
+    assert_eq!(of("//! See decisions 0091 and\n//! 0104. The 12 others"), ["0091", "0104"]);
+    assert_eq!(of("// Decision 0031: a limit of 64 runs"), ["0031"]);
+    assert_eq!(of("// Decision 31. (decision 0072)"), ["0072", "31"]);
+    assert!(of("// a decision of 2026, undecision 0031").is_empty());
+}
+
 /// Each root has a copy of the binary.
 #[test]
 fn a_release_has_no_debug_information() {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::doors::operator;
 use crate::harness::Fleet;
+use crate::listeners::operator;
 
 /// The rows of one kind in one reply.
 const ROWS: usize = 1000;

@@ -74,7 +74,7 @@ fn a_daemon_of_which_one_part_hangs_gives_no_sign_of_life() {
         ("owner-loop", "the owner loop"),
         ("begin", "a board's writer"),
         ("reap", "the reaper"),
-        ("answer", "the operator's door"),
+        ("answer", "the operator's listener"),
     ] {
         let fleet = Fleet::offline();
         let hangs = fleet.home().join("hangs");
@@ -125,7 +125,7 @@ fn a_daemon_that_starts_is_said_to_and_is_ready_when_its_doors_are_open() {
         let log = std::fs::File::options().create(true).append(true).open(fleet.log_file()).unwrap();
         let mut command = fleet.command(["daemon"]);
         command.env("NOTIFY_SOCKET", fleet.home().join("notify"));
-        command.env("SUPERVISOR_HANG_POINT", format!("before-doors@{}", hangs.display()));
+        command.env("SUPERVISOR_HANG_POINT", format!("before-listeners@{}", hangs.display()));
         fleet.adopt(command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap());
     };
     launch();

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::doors::{as_worker, first_socket, idle_worker, operator, socket_of};
 use crate::harness::{Fleet, User};
+use crate::listeners::{as_worker, first_socket, idle_worker, operator, socket_of};
 
 /// Connections of one process at once, by default.
 const EACH: usize = 64;

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::doors::{as_worker, workers_door};
 use crate::harness::{Fleet, User};
 use crate::http::Http;
+use crate::listeners::{as_worker, workers_door};
 
 /// A script that keeps its worker alive until a file appears in its workspace.
 const HOLD: &str = "touch up; while [ ! -e go ]; do sleep 0.02; done";

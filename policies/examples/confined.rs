@@ -1,7 +1,7 @@
 //! Applies a policy to itself and executes a command, or tries one forbidden thing and says how it went.
 //!
 //! `confined run '<json>' <command>…` prints the report as a line of JSON before the command runs; the JSON names a
-//! shipped `policy`, or its `text`, the `surroundings`, and optionally a lower Landlock `abi` and `view: false`.
+//! shipped `policy`, or its `text`, the `context`, and optionally a lower Landlock `abi` and `view: false`.
 //! `confined probe <what> [<argument>]` prints `OPEN` or `BLOCKED <errno>`; `confined helper <uid> <readable>
 //! <writable> <what> [<argument>]` does so as a helper of the supervisor; `confined view` tries a mount namespace; `confined
 //! first <words>…` has a process of its own carry out the other words, the first one of a pid namespace; `confined domain <what>
@@ -23,7 +23,7 @@ use nix::sys::ptrace;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
-use policies::{Identity, PidNamespace, Policy, Report, Secret, SecretStores, Support, Surroundings};
+use policies::{Identity, PidNamespace, Policy, Report, RunContext, Secret, SecretStores, Support};
 use rustix::net::{AddressFamily, Protocol, SendFlags, SocketType, ipproto, sendto, socket};
 use rustix::process::{Resource, Rlimit, prlimit};
 use serde::Deserialize;
@@ -32,7 +32,7 @@ use serde::Deserialize;
 struct Order {
     policy: String,
     text: Option<String>,
-    surroundings: Surroundings,
+    context: RunContext,
     abi: Option<u32>,
     view: Option<bool>,
 }
@@ -76,7 +76,7 @@ fn run(order: &str, command: &[&str]) -> Result<(), Box<dyn std::error::Error>> 
     if order.view == Some(false) {
         host = host.without_view("switched off");
     }
-    let report: Report = policy.plan(&order.surroundings, &host)?.apply()?;
+    let report: Report = policy.plan(&order.context, &host)?.apply()?;
     println!("{}", serde_json::to_string(&report)?);
     io::stdout().flush()?;
     let (program, args) = command.split_first().ok_or("find a command")?;

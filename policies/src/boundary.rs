@@ -14,7 +14,7 @@ use crate::paths::leads_to;
 /// Places that a run must not reach although a grant may lead there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Closed {
+pub struct ClosedPaths {
     /// The supervisor's own places: its root, its configuration and its runtime directory.
     pub places: Vec<PathBuf>,
     /// The run's own parts of these places.

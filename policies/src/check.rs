@@ -9,17 +9,17 @@ use crate::policy::{Accepted, Policy};
 use crate::process::MountNamespace;
 use crate::refusal::PlanError;
 use crate::report::{Layer, LayerReport};
+use crate::run_context::{BoardAccess, RunContext};
 use crate::support::{BoardKind, Support};
-use crate::surroundings::{BoardAccess, Surroundings};
 
 impl PlanError {
-    /// Returns true if every run under the policy fails like this on this host, and not only the run with these surroundings.
-    pub fn is_general(&self, around: &Surroundings) -> bool {
+    /// Returns true if every run under the policy fails like this on this host, and not only the run in this context.
+    pub fn is_general(&self, context: &RunContext) -> bool {
         match self {
             Self::Root | Self::Foreign { .. } | Self::Egress(_) => false,
-            Self::Path(error) => !around.has(error.path()),
+            Self::Path(error) => !context.has(error.path()),
             Self::Closed { path, .. } | Self::Around { path, .. } | Self::Uncovered { path, .. } => {
-                !around.has(path)
+                !context.has(path)
             }
             Self::Abi { .. }
             | Self::Seccomp
@@ -83,12 +83,12 @@ impl Policy {
     }
 
     /// Opens the run's cgroup, and refuses limits that it does not enforce.
-    pub(crate) fn cgroup(&self, around: &Surroundings) -> Result<(Option<Cgroup>, LayerReport), PlanError> {
-        let Some(path) = &around.work_cgroup else {
+    pub(crate) fn cgroup(&self, context: &RunContext) -> Result<(Option<Cgroup>, LayerReport), PlanError> {
+        let Some(path) = &context.work_cgroup else {
             if let Some(limit) = self.limits.controllers().next() {
                 self.refuse_limit(limit, "the run has no cgroup".to_owned())?;
             }
-            let why = match around.pid_namespace {
+            let why = match context.pid_namespace {
                 Some(_) => "this run has none; a pid namespace holds its processes together",
                 None => "this run has none",
             };
@@ -125,8 +125,8 @@ mod tests {
 
     #[test]
     fn a_refusal_about_a_place_of_the_run_concerns_that_run_alone() {
-        let around =
-            Surroundings { read: vec!["/srv/read".into()], ..crate::surroundings::bare(Path::new("/run")) };
+        let context =
+            RunContext { read: vec!["/srv/read".into()], ..crate::run_context::bare(Path::new("/run")) };
         let closed = |path: &str| PlanError::Closed { path: path.into(), place: "/sv".into() };
         let missing = |path: &str| {
             PlanError::Path(PathError::Open { path: path.into(), source: rustix::io::Errno::NOENT })
@@ -138,9 +138,9 @@ mod tests {
             ("/srv/data", true),
             ("/run", true),
         ] {
-            assert_eq!(closed(path).is_general(&around), is_general, "{path}");
-            assert_eq!(missing(path).is_general(&around), is_general, "{path}");
+            assert_eq!(closed(path).is_general(&context), is_general, "{path}");
+            assert_eq!(missing(path).is_general(&context), is_general, "{path}");
         }
-        assert!(!PlanError::Root.is_general(&around) && PlanError::Seccomp.is_general(&around));
+        assert!(!PlanError::Root.is_general(&context) && PlanError::Seccomp.is_general(&context));
     }
 }

@@ -10,7 +10,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::access::Access;
-use crate::boundary::{Boundary, Closed, Held, PathRelation};
+use crate::boundary::{Boundary, ClosedPaths, Held, PathRelation};
 use crate::paths::{Kind, Opened};
 use crate::refusal::PlanError;
 
@@ -42,7 +42,7 @@ pub(crate) enum Covered {
 /// cannot be covered.
 pub(crate) fn covers(
     granted: &[(Opened, Access)],
-    closed: &Closed,
+    closed: &ClosedPaths,
     no_view: Option<&str>,
 ) -> Result<Vec<Cover>, PlanError> {
     let supervisor = Boundary::around(&closed.places).map_err(PlanError::Mounts)?;
@@ -79,7 +79,7 @@ pub(crate) fn covers(
 }
 
 /// Returns covers for the sockets that exist now in directories that the run may read but not write.
-pub(crate) fn sockets(granted: &[(Opened, Access)], closed: &Closed) -> Result<Vec<Cover>, PlanError> {
+pub(crate) fn sockets(granted: &[(Opened, Access)], closed: &ClosedPaths) -> Result<Vec<Cover>, PlanError> {
     let text = std::fs::read(SOCKETS).map_err(PlanError::Mounts)?;
     let bound: Vec<PathBuf> = bound_paths(&text).into_iter().filter(|path| is_socket(path)).collect();
     let sockets = Boundary::around(&bound).map_err(PlanError::Mounts)?;
@@ -124,13 +124,13 @@ mod tests {
     }
 
     /// A directory `opt` with a root and a task's directory in it.
-    fn opt() -> (tempfile::TempDir, PathBuf, Closed) {
+    fn opt() -> (tempfile::TempDir, PathBuf, ClosedPaths) {
         let dir = tempfile::tempdir().unwrap();
         let opt = dir.path().canonicalize().unwrap().join("opt");
         std::fs::create_dir_all(opt.join("sv/boards")).unwrap();
         std::fs::create_dir_all(opt.join("sv/home")).unwrap();
         std::fs::create_dir_all(opt.join("app")).unwrap();
-        let closed = Closed {
+        let closed = ClosedPaths {
             places: vec![opt.join("sv")],
             own: vec![opt.join("sv/home")],
             tasks: vec![opt.join("app")],
@@ -147,7 +147,7 @@ mod tests {
         let error = covers(&grant(&opt, Access::Read), &closed, Some("no view here")).unwrap_err();
         assert!(matches!(error, PlanError::Uncovered { .. }), "{error}");
         assert!(error.to_string().contains("no view here"), "{error}");
-        let without = Closed { places: vec![], ..closed };
+        let without = ClosedPaths { places: vec![], ..closed };
         let error = covers(&grant(&opt, Access::Read), &without, Some("no view here")).unwrap_err();
         assert!(error.to_string().contains("opt/app"), "{error}");
     }
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_task_beneath_a_grant_for_writing_is_granted_on_purpose() {
         let (_dir, opt, closed) = opt();
-        let closed = Closed { places: vec![], ..closed };
+        let closed = ClosedPaths { places: vec![], ..closed };
         assert_eq!(covers(&grant(&opt, Access::Write), &closed, None).unwrap(), []);
     }
 

@@ -12,7 +12,7 @@ use crate::hosts::{HostRule, Target, permit};
 use crate::paths::leads_to;
 use crate::policy::Policy;
 use crate::presets;
-use crate::surroundings::Surroundings;
+use crate::run_context::RunContext;
 use crate::toolchains::Toolchain;
 
 /// Limit on the hosts of a policy that a proposed line repeats beside the new host.
@@ -77,8 +77,8 @@ pub struct Homes {
 impl Policy {
     /// Returns the denial of a path, by the answer of [`Policy::explain`]; none if the policy grants the path. A path beneath one
     /// of `homes` may belong to a toolchain, and the line then names the toolchain.
-    pub fn denial(&self, path: &Path, want: Want, around: &Surroundings, homes: &Homes) -> Option<Denial> {
-        match self.explain(path, want, around) {
+    pub fn denial(&self, path: &Path, want: Want, context: &RunContext, homes: &Homes) -> Option<Denial> {
+        match self.explain(path, want, context) {
             AccessDecision::Granted(_) | AccessDecision::Unconfined => return None,
             AccessDecision::Denied => {}
         }
@@ -87,7 +87,7 @@ impl Policy {
             Want::Write => "writing to",
             Want::Execute => "executing",
         };
-        let line = self.line_for(path, want, around, homes);
+        let line = self.line_for(path, want, context, homes);
         Some(Denial { act: format!("{act} {}", path.display()), line, place: None })
     }
 
@@ -117,14 +117,14 @@ impl Policy {
         presets::NAMES.contains(&self.name())
     }
 
-    fn line_for(&self, path: &Path, want: Want, around: &Surroundings, homes: &Homes) -> Option<String> {
-        let closed = around.closed.places.iter().chain(&around.closed.tasks);
+    fn line_for(&self, path: &Path, want: Want, context: &RunContext, homes: &Homes) -> Option<String> {
+        let closed = context.closed.places.iter().chain(&context.closed.tasks);
         if closed.into_iter().any(|place| path.starts_with(place)) {
             return None;
         }
         // Files that the supervisor arranges for a run, such as the `.git` of its worktree, do not depend on the
         // policy's grants.
-        let mut steps = around.arrangement.steps.iter();
+        let mut steps = context.arrangement.steps.iter();
         let made = steps.any(|step| matches!(step, Arrange::Fresh { at } if path.starts_with(at)));
         if made {
             return None;
@@ -267,17 +267,17 @@ mod tests {
     }
 
     fn line(path: &str, want: Want, preset: &str) -> Option<String> {
-        let around = Surroundings {
-            closed: crate::Closed { places: vec!["/srv/sv".into()], ..crate::Closed::default() },
+        let context = RunContext {
+            closed: crate::ClosedPaths { places: vec!["/srv/sv".into()], ..crate::ClosedPaths::default() },
             arrangement: Arrangement {
                 steps: vec![Arrange::Fresh { at: "/srv/code/.git".into() }],
                 ..Arrangement::default()
             },
-            ..crate::surroundings::bare(Path::new("/no/such/run"))
+            ..crate::run_context::bare(Path::new("/no/such/run"))
         };
         let policy = Policy::builtin(preset).unwrap();
         let homes = Homes { own: Some("/home/ann".into()), others: vec!["/home/bob".into()] };
-        let denial = policy.denial(Path::new(path), want, &around, &homes)?;
+        let denial = policy.denial(Path::new(path), want, &context, &homes)?;
         Some(denial.line.unwrap_or_default())
     }
 
@@ -313,17 +313,17 @@ mod tests {
         for named in ["filesystem.add.ro = [\"/srv/data/x\"]", "filesystem.toolchains = [\"cargo\"]"] {
             let text = format!("{named}\nversion = 1\nextends = 'default'\n");
             let policy = Policy::from_toml(&text, Path::new("own.toml")).unwrap();
-            let around = Surroundings {
+            let context = RunContext {
                 toolchain_home: Some("/home/ann".into()),
-                ..crate::surroundings::bare(Path::new("/no/such/run"))
+                ..crate::run_context::bare(Path::new("/no/such/run"))
             };
             let path = if named.contains("cargo") { "/home/ann/.cargo/bin/cargo" } else { "/srv/data/x" };
             assert!(
-                matches!(policy.explain(Path::new(path), Want::Read, &around), AccessDecision::Granted(_)),
+                matches!(policy.explain(Path::new(path), Want::Read, &context), AccessDecision::Granted(_)),
                 "{text}"
             );
             assert!(matches!(
-                policy.explain(Path::new("/usr/x"), Want::Read, &around),
+                policy.explain(Path::new("/usr/x"), Want::Read, &context),
                 AccessDecision::Granted(_)
             ));
         }

@@ -9,7 +9,7 @@ use crate::access::Access;
 use crate::files::{Grant, GrantPath, Proc, Shm};
 use crate::paths::leads_to;
 use crate::policy::Policy;
-use crate::surroundings::Surroundings;
+use crate::run_context::RunContext;
 
 /// Use of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -36,12 +36,12 @@ pub enum AccessDecision {
 
 impl Policy {
     /// Explains if a run may use a path, as the path is now: symbolic links count by their targets.
-    pub fn explain(&self, path: &Path, want: Want, around: &Surroundings) -> AccessDecision {
+    pub fn explain(&self, path: &Path, want: Want, context: &RunContext) -> AccessDecision {
         if !self.is_confined() {
             return AccessDecision::Unconfined;
         }
         let real = leads_to(path);
-        let words = self.words(around);
+        let words = self.words(context);
         let deepest = |places: &[PathBuf]| {
             let over = places.iter().filter(|place| real.starts_with(place));
             over.map(|place| place.components().count()).max()
@@ -54,9 +54,9 @@ impl Policy {
                 !access.writes() && **task != base && task.starts_with(&base)
             })
         };
-        let tasks: Vec<PathBuf> = around.closed.tasks.iter().filter(is_covered).cloned().collect();
-        let closed = deepest(&around.closed.places).max(deepest(&tasks));
-        if deepest(&around.closed.own).max(deepest(&around.own())) < closed {
+        let tasks: Vec<PathBuf> = context.closed.tasks.iter().filter(is_covered).cloned().collect();
+        let closed = deepest(&context.closed.places).max(deepest(&tasks));
+        if deepest(&context.closed.own).max(deepest(&context.own())) < closed {
             return AccessDecision::Denied;
         }
         let found = words
@@ -66,16 +66,16 @@ impl Policy {
     }
 
     /// Returns each grant with its access, its place and its name.
-    fn words(&self, around: &Surroundings) -> Vec<(Access, PathBuf, String)> {
+    fn words(&self, context: &RunContext) -> Vec<(Access, PathBuf, String)> {
         let files = &self.filesystem;
         let mut words = Vec::new();
         for (key, grants, access) in files.lists() {
             for Grant { path, .. } in grants {
                 let name = format!("filesystem.{key}: {}", String::from(path.clone()));
-                words.push((access, absolute_path(path, around), name));
+                words.push((access, absolute_path(path, context), name));
             }
         }
-        for (place, _) in files.toolchain_places(around) {
+        for (place, _) in files.toolchain_places(context) {
             words.push((
                 Access::Execute,
                 place.clone(),
@@ -92,9 +92,9 @@ impl Policy {
             words.push((Access::Write, PathBuf::from("/dev/shm"), "filesystem.shm: private".to_owned()));
         }
         let lists = [
-            ("read", &around.read, Access::Read),
-            ("execute", &around.execute, Access::Execute),
-            ("write", &around.write, Access::Write),
+            ("read", &context.read, Access::Read),
+            ("execute", &context.execute, Access::Execute),
+            ("write", &context.write, Access::Write),
         ];
         for (key, paths, access) in lists {
             words.extend(
@@ -107,12 +107,12 @@ impl Policy {
     }
 }
 
-fn absolute_path(path: &GrantPath, around: &Surroundings) -> PathBuf {
+fn absolute_path(path: &GrantPath, context: &RunContext) -> PathBuf {
     match path {
         GrantPath::Absolute(path) => path.clone(),
-        GrantPath::Workspace(inside) => around.workspace.join(inside),
-        GrantPath::Home(inside) => around.home.join(inside),
-        GrantPath::Tmp(inside) => around.tmp.join(inside),
+        GrantPath::Workspace(inside) => context.workspace.join(inside),
+        GrantPath::Home(inside) => context.home.join(inside),
+        GrantPath::Tmp(inside) => context.tmp.join(inside),
     }
 }
 
@@ -134,9 +134,9 @@ mod tests {
         let dir = dir.path().canonicalize().unwrap();
         std::fs::create_dir(dir.join("ws")).unwrap();
         std::os::unix::fs::symlink("/root", dir.join("ws/out")).unwrap();
-        let around = Surroundings { read: vec![dir.join("attachment")], ..crate::surroundings::bare(&dir) };
+        let context = RunContext { read: vec![dir.join("attachment")], ..crate::run_context::bare(&dir) };
         let policy = Policy::builtin("default").unwrap();
-        let ask = |path: &Path, want| policy.explain(path, want, &around);
+        let ask = |path: &Path, want| policy.explain(path, want, &context);
         let granted = |by: &str| AccessDecision::Granted(by.to_owned());
         assert_eq!(ask(&dir.join("ws/new/file"), Want::Write), granted("filesystem.rwx: {workspace}"));
         assert_eq!(ask(Path::new("/usr/bin/env"), Want::Execute), granted("filesystem.rox: /usr"));
@@ -144,15 +144,15 @@ mod tests {
         assert_eq!(ask(&dir.join("ws/out/x"), Want::Read), AccessDecision::Denied);
         assert!(matches!(ask(&dir.join("attachment"), Want::Read), AccessDecision::Granted(_)));
         assert_eq!(ask(&dir.join("home/x"), Want::Execute), AccessDecision::Denied);
-        let inside = Surroundings {
-            closed: crate::Closed { places: vec![dir.clone()], ..crate::Closed::default() },
-            ..around.clone()
+        let inside = RunContext {
+            closed: crate::ClosedPaths { places: vec![dir.clone()], ..crate::ClosedPaths::default() },
+            ..context.clone()
         };
         let answer = policy.explain(&dir.join("ws/new/file"), Want::Write, &inside);
         assert_eq!(answer, granted("filesystem.rwx: {workspace}"), "its own in what is closed");
         assert_eq!(policy.explain(&dir.join("attachment"), Want::Read, &inside), AccessDecision::Denied);
         let open = Policy::builtin("unconfined").unwrap();
-        assert_eq!(open.explain(Path::new("/x"), Want::Read, &around), AccessDecision::Unconfined);
+        assert_eq!(open.explain(Path::new("/x"), Want::Read, &context), AccessDecision::Unconfined);
     }
 
     #[test]
@@ -160,8 +160,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().canonicalize().unwrap();
         std::fs::create_dir_all(dir.join("opt/app")).unwrap();
-        let mut around = crate::surroundings::bare(&dir);
-        around.closed.tasks = vec![dir.join("opt/app")];
+        let mut context = crate::run_context::bare(&dir);
+        context.closed.tasks = vec![dir.join("opt/app")];
         let file = dir.join("opt/app/file");
         for (key, at, granted) in
             [("ro", "opt", false), ("rw", "opt", true), ("ro", "opt/app", true), ("rw", "opt/app", true)]
@@ -169,7 +169,7 @@ mod tests {
             let text =
                 format!("version = 1\nextends = 'default'\n[filesystem.add]\n{key} = [{:?}]\n", dir.join(at));
             let policy = Policy::from_toml(&text, Path::new("test.toml")).unwrap();
-            let answer = policy.explain(&file, Want::Read, &around);
+            let answer = policy.explain(&file, Want::Read, &context);
             assert_eq!(matches!(answer, AccessDecision::Granted(_)), granted, "{key} {at}: {answer:?}");
         }
     }

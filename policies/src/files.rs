@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
 use crate::paths::{Kind, Link, Opened, PathError, is_plain};
-use crate::surroundings::{BoardAccess, Surroundings};
+use crate::run_context::{BoardAccess, RunContext};
 use crate::toolchains::{ToolchainEnvironment, Toolchains};
 
 /// Files and devices.
@@ -254,14 +254,14 @@ struct Bases {
 }
 
 impl Bases {
-    fn open(around: &Surroundings) -> Result<Self, PathError> {
+    fn open(context: &RunContext) -> Result<Self, PathError> {
         let open = |path: &Path| Opened::real(path)?.directory();
-        let run_directories = [&around.workspace, &around.home, &around.tmp];
+        let run_directories = [&context.workspace, &context.home, &context.tmp];
         Ok(Self {
-            workspace: open(&around.workspace)?,
-            home: open(&around.home)?,
-            tmp: open(&around.tmp)?,
-            writable: run_directories.into_iter().chain(&around.write).cloned().collect(),
+            workspace: open(&context.workspace)?,
+            home: open(&context.home)?,
+            tmp: open(&context.tmp)?,
+            writable: run_directories.into_iter().chain(&context.write).cloned().collect(),
         })
     }
 
@@ -279,8 +279,8 @@ impl Bases {
 
 impl Files {
     /// Opens every path that the policy or the run grants.
-    pub(crate) fn open(&self, around: &Surroundings) -> Result<Granted, PathError> {
-        let bases = Bases::open(around)?;
+    pub(crate) fn open(&self, context: &RunContext) -> Result<Granted, PathError> {
+        let bases = Bases::open(context)?;
         let mut granted = Granted::default();
         for (_, grants, access) in self.lists() {
             for grant in grants {
@@ -291,23 +291,23 @@ impl Files {
                 }
             }
         }
-        for (place, optional) in self.toolchain_places(around) {
+        for (place, optional) in self.toolchain_places(context) {
             match Opened::followed(&place, &bases.writable) {
                 Ok((opened, links)) => granted.add(opened, links, Access::Execute),
                 Err(error) if optional && error.is_missing() => {}
                 Err(error) => return Err(error),
             }
         }
-        for (paths, access) in [(&around.read, Access::Read), (&around.execute, Access::Execute)] {
+        for (paths, access) in [(&context.read, Access::Read), (&context.execute, Access::Execute)] {
             for path in paths {
                 let (opened, links) = Opened::followed(path, &bases.writable)?;
                 granted.add(opened, links, access);
             }
         }
-        for path in &around.write {
+        for path in &context.write {
             granted.add(Opened::real(path)?, Vec::new(), Access::Write);
         }
-        if let BoardAccess::Socket(path) = &around.board {
+        if let BoardAccess::Socket(path) = &context.board {
             let parent = path.parent().unwrap_or(path);
             let (opened, links) = Opened::followed(parent, &bases.writable)?;
             granted.add(opened, links, Access::Socket);
@@ -334,19 +334,19 @@ impl Files {
     }
 
     /// The home of the toolchains that are granted.
-    pub(crate) fn tools_home<'a>(&'a self, around: &'a Surroundings) -> Option<&'a Path> {
-        self.toolchain_home.as_deref().or(around.toolchain_home.as_deref())
+    pub(crate) fn tools_home<'a>(&'a self, context: &'a RunContext) -> Option<&'a Path> {
+        self.toolchain_home.as_deref().or(context.toolchain_home.as_deref())
     }
 
     /// Returns the directories of the toolchains, and whether each may be missing.
-    pub(crate) fn toolchain_places(&self, around: &Surroundings) -> Vec<(PathBuf, bool)> {
-        let Some(home) = self.tools_home(around) else { return Vec::new() };
+    pub(crate) fn toolchain_places(&self, context: &RunContext) -> Vec<(PathBuf, bool)> {
+        let Some(home) = self.tools_home(context) else { return Vec::new() };
         self.toolchains.places(home)
     }
 
     /// Returns the variables for the toolchains.
-    pub(crate) fn toolchain_environment(&self, around: &Surroundings) -> ToolchainEnvironment {
-        self.tools_home(around).map(|home| self.toolchains.environment(home)).unwrap_or_default()
+    pub(crate) fn toolchain_environment(&self, context: &RunContext) -> ToolchainEnvironment {
+        self.tools_home(context).map(|home| self.toolchains.environment(home)).unwrap_or_default()
     }
 
     /// Opens the device nodes that there are, but for `ptmx`, which needs its own file system.

@@ -6,8 +6,8 @@ use crate::network::{Filtered, Reach};
 use crate::policy::Policy;
 use crate::process::Seccomp;
 use crate::report::{Layer, LayerReport};
+use crate::run_context::RunContext;
 use crate::support::Support;
-use crate::surroundings::Surroundings;
 use crate::syscalls::UnixSockets;
 
 impl Policy {
@@ -104,8 +104,8 @@ pub(crate) fn set_ids_report(filtered: Filtered) -> LayerReport {
     }
 }
 
-pub(crate) fn uid_report(around: &Surroundings, host: &Support, view: bool) -> LayerReport {
-    match around.identity {
+pub(crate) fn uid_report(context: &RunContext, host: &Support, view: bool) -> LayerReport {
+    match context.identity {
         Some(identity) if identity.uid != host.uid => {
             LayerReport::enforced_by(Layer::Uid, identity.uid.to_string())
         }
@@ -151,7 +151,7 @@ mod tests {
 
     use super::*;
     use crate::report::State;
-    use crate::surroundings::{Identity, bare};
+    use crate::run_context::{Identity, bare};
 
     fn policy(text: &str) -> Policy {
         let text = format!("version = 1\nextends = 'default'\n{text}");
@@ -203,7 +203,7 @@ mod tests {
         let host = Support { uid: 1000, ..Support::detect() };
         let report = |uid: Option<u32>, view| {
             let identity = uid.map(|uid| Identity { uid, gid: 5 });
-            uid_report(&Surroundings { identity, ..bare(Path::new("/run")) }, &host, view)
+            uid_report(&RunContext { identity, ..bare(Path::new("/run")) }, &host, view)
         };
         assert_eq!(report(Some(1001), false), LayerReport::enforced_by(Layer::Uid, "1001"));
         for uid in [None, Some(1000)] {

@@ -1,7 +1,7 @@
 //! Access of a run: policies, their enforcement by the kernel, and the report of the enforcement.
 //!
 //! ```text
-//! Policy ──plan(surroundings, support)──► Plan ──apply()──► Report
+//! Policy ──plan(run context, support)──► Plan ──apply()──► Report
 //! ```
 //!
 //! A [`Policy`] is TOML and denies whatever it does not grant. [`Policy::plan`] opens every path, builds the
@@ -60,6 +60,7 @@ mod process;
 mod refusal;
 mod report;
 mod ruleset;
+mod run_context;
 mod run_environment;
 mod scheduling;
 mod secret_stores;
@@ -67,7 +68,6 @@ mod secrets;
 mod session;
 mod shares;
 mod support;
-mod surroundings;
 mod syscalls;
 mod toolchains;
 mod user_names;
@@ -76,7 +76,7 @@ pub use access::Access;
 pub use additions::Additions;
 pub use apply::ApplyError;
 pub use arrange::{Arrange, Arrangement};
-pub use boundary::{Boundary, Closed, Held, PathRelation};
+pub use boundary::{Boundary, ClosedPaths, Held, PathRelation};
 pub use broker::{Broker, BrokerHost, HeaderName, Token};
 pub use controller::Controller;
 pub use denial::{Denial, Homes, LaneHosts};
@@ -102,10 +102,10 @@ pub use process::{MountNamespace, Process, Seccomp};
 pub use refusal::PlanError;
 pub use report::{Layer, LayerReport, Report, State};
 pub use ruleset::{RulesetError, confine_paths, enter_own_domain};
+pub use run_context::{BoardAccess, Identity, RunContext};
 pub use run_environment::USUAL_PATH;
 pub use secret_stores::{NoSecretName, SecretName, SecretStores};
 pub use secrets::{CredentialName, Secret, SecretError, SecretValue, Secrets};
 pub use support::{BoardKind, Support, View};
-pub use surroundings::{BoardAccess, Identity, Surroundings};
 pub use toolchains::{Toolchain, ToolchainEnvironment, Toolchains};
 pub use user_names::{GROUPS, USERS};

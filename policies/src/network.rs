@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::hosts::{self, HostRule, Target};
 use crate::report::{Layer, LayerReport};
-use crate::surroundings::BoardAccess;
+use crate::run_context::BoardAccess;
 
 /// Networks that a run may use.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

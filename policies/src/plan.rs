@@ -19,10 +19,10 @@ use crate::process::{MountNamespace, Seccomp};
 use crate::refusal::PlanError;
 use crate::report::{Layer, LayerReport};
 use crate::ruleset::Rules;
+use crate::run_context::{BoardAccess, Identity, RunContext};
 use crate::secrets::Secrets;
 use crate::shares;
 use crate::support::{Support, View};
-use crate::surroundings::{BoardAccess, Identity, Surroundings};
 use crate::syscalls::{self, UnixSockets};
 use crate::user_names;
 
@@ -76,21 +76,21 @@ impl Policy {
     ///
     /// # Errors
     /// Names the step that is not possible on this host, and where there is one the path.
-    pub fn plan(&self, around: &Surroundings, host: &Support) -> Result<Plan, PlanError> {
-        check_user(around, host)?;
+    pub fn plan(&self, context: &RunContext, host: &Support) -> Result<Plan, PlanError> {
+        check_user(context, host)?;
         let confined = self.is_confined();
         let abi = self.abi(host)?;
-        let (cgroup, cgroup_report) = self.cgroup(around)?;
-        let workspace = Opened::real(&around.workspace)?.directory()?;
-        let mut granted = if confined { self.open_files(around)? } else { Granted::default() };
+        let (cgroup, cgroup_report) = self.cgroup(context)?;
+        let workspace = Opened::real(&context.workspace)?.directory()?;
+        let mut granted = if confined { self.open_files(context)? } else { Granted::default() };
         if confined {
             granted.paths.extend(self.filesystem.open_devices()?);
         }
-        let (view, view_report) = self.view(around, host, abi, &granted)?;
+        let (view, view_report) = self.view(context, host, abi, &granted)?;
         let view = match view {
-            Some(view) => Some(view.arranged(around.arrangement.open()?)),
+            Some(view) => Some(view.arranged(context.arrangement.open()?)),
             None if confined => {
-                granted.paths.extend(around.arrangement.without_view()?);
+                granted.paths.extend(context.arrangement.without_view()?);
                 None
             }
             None => None,
@@ -99,25 +99,25 @@ impl Policy {
         let hides = host.clone().with_abi(abi).hides_sockets(view.is_some());
         let filtered = self.filtered(host)?;
         let unix = if !confined || hides { UnixSockets::Allowed } else { UnixSockets::PairsOnly };
-        if let (UnixSockets::PairsOnly, BoardAccess::Socket(path)) = (unix, &around.board) {
+        if let (UnixSockets::PairsOnly, BoardAccess::Socket(path)) = (unix, &context.board) {
             return Err(PlanError::BoardSocket { path: path.clone() });
         }
         let loopback = confined && self.network.is_own();
         if loopback {
-            self.check_own_network(&around.board, host, view.is_some())?;
+            self.check_own_network(&context.board, host, view.is_some())?;
         }
-        let egress = self.egress(around)?;
-        let secrets = Secrets::read(&self.env.secret, &around.secret_stores())?;
-        let reach = if confined { self.network.reach(&around.board) } else { Reach::everything() };
+        let egress = self.egress(context)?;
+        let secrets = Secrets::read(&self.env.secret, &context.secret_stores())?;
+        let reach = if confined { self.network.reach(&context.board) } else { Reach::everything() };
         if confined
             && let Some(why) = self.network.unenforceable(&reach, abi, filtered)
             && !self.accepts(Accepted::Network)
         {
             return Err(PlanError::Network { policy: self.name.clone(), why });
         }
-        let mut late = self.late(around, view.as_ref());
+        let mut late = self.late(context, view.as_ref());
         if view.is_some() {
-            late.extend(around.arrangement.fresh());
+            late.extend(context.arrangement.fresh());
         }
         let rules = if confined && abi > 0 {
             let mut rules = Rules::new(abi, reach.tcp.as_ref())?;
@@ -136,11 +136,11 @@ impl Policy {
         } else {
             None
         };
-        let own_processes = match (around.pid_namespace, &view) {
+        let own_processes = match (context.pid_namespace, &view) {
             (Some(_), None) => OwnProcesses::Mounted,
             (Some(_), Some(_)) | (None, _) => OwnProcesses::AsTheyAre,
         };
-        let counting = match (&view, around.identity) {
+        let counting = match (&view, context.identity) {
             (Some(view), _) if view.makes_user_namespace() => Counting::Alone,
             (_, Some(identity)) if identity.uid != host.uid => Counting::Alone,
             _ => Counting::Shared,
@@ -148,14 +148,14 @@ impl Policy {
         let mut layers = vec![cgroup_report, view_report];
         let file_max = shares::file_max();
         layers.push(self.limits_report(counting, file_max));
-        layers.push(uid_report(around, host, view.is_some()));
+        layers.push(uid_report(context, host, view.is_some()));
         layers.extend(self.ruled_reports(abi, &reach, filtered, view.is_some()));
         layers.push(unix_report(confined, abi, view.is_some(), unix, filtered));
         layers.push(set_ids_report(filtered));
         layers.push(self.filter_report(filtered));
         if view.is_none() {
             let whole = std::mem::take(&mut layers).into_iter();
-            layers = whole.map(|report| around.arrangement.reported_without_view(report)).collect();
+            layers = whole.map(|report| context.arrangement.reported_without_view(report)).collect();
         }
         Ok(Plan {
             policy: self.name.clone(),
@@ -169,8 +169,8 @@ impl Policy {
             workspace,
             limits: Limits { files: self.limits.holders().files_of_each(file_max), ..self.limits.clone() },
             counting,
-            identity: around.identity,
-            parent: around.parent,
+            identity: context.identity,
+            parent: context.parent,
             rules,
             late,
             filter,
@@ -204,13 +204,13 @@ impl Policy {
     }
 
     /// Opens what the policy and the run grant.
-    fn open_files(&self, around: &Surroundings) -> Result<Granted, PlanError> {
+    fn open_files(&self, context: &RunContext) -> Result<Granted, PlanError> {
         let files = &self.filesystem;
-        if let (Some(toolchain), None) = (files.toolchains.required(), files.tools_home(around)) {
+        if let (Some(toolchain), None) = (files.toolchains.required(), files.tools_home(context)) {
             let name = toolchain.name().to_owned();
             return Err(PlanError::Toolchain { policy: self.name.clone(), name });
         }
-        Ok(files.open(around)?)
+        Ok(files.open(context)?)
     }
 
     /// Returns the reason why the run has no view; none if it has one.
@@ -229,14 +229,14 @@ impl Policy {
 
     fn view(
         &self,
-        around: &Surroundings,
+        context: &RunContext,
         host: &Support,
         abi: u32,
         granted: &Granted,
     ) -> Result<(Option<mounts::Plan>, LayerReport), PlanError> {
         let layer = Layer::Mounts;
         let no_view = self.no_view(host, granted);
-        let mut covered = covers::covers(&granted.paths, &around.closed, no_view.as_deref())?;
+        let mut covered = covers::covers(&granted.paths, &context.closed, no_view.as_deref())?;
         if let Some(why) = no_view {
             if self.is_confined() && self.process.mount_namespace == MountNamespace::Require {
                 return Err(PlanError::View { policy: self.name.clone(), why });
@@ -252,18 +252,18 @@ impl Policy {
             return Ok((None, LayerReport::absent(layer, why)));
         }
         if abi < 9 {
-            covered.extend(covers::sockets(&granted.paths, &around.closed)?);
+            covered.extend(covers::sockets(&granted.paths, &context.closed)?);
         }
-        let user = around.identity.unwrap_or_else(Identity::current);
+        let user = context.identity.unwrap_or_else(Identity::current);
         let extras = Extras {
             covers: covered,
-            replaced: user_names::replaced(user, &around.home),
+            replaced: user_names::replaced(user, &context.home),
             shm: self.filesystem.shm == Shm::Private,
             terminals: self.filesystem.devices.contains(&Device::Ptmx),
-            pid_namespace: around.pid_namespace,
+            pid_namespace: context.pid_namespace,
         };
         let paths = granted.paths.iter().map(|(opened, access)| (opened, *access));
-        let tmp = Opened::real(&around.tmp)?;
+        let tmp = Opened::real(&context.tmp)?;
         let plan = mounts::Plan::new(&host.view, paths, &granted.links, extras, Some(&tmp))?;
         let report = match self.leads_out(abi) {
             Some(way) => LayerReport::partial(layer, format!("without Landlock {way}")),
@@ -292,11 +292,11 @@ impl Policy {
     }
 
     /// Opens the channel through which the listening socket of the run's proxy leaves the run's network.
-    fn egress(&self, around: &Surroundings) -> Result<Option<Egress>, PlanError> {
+    fn egress(&self, context: &RunContext) -> Result<Option<Egress>, PlanError> {
         if !self.has_proxy() {
             return Ok(None);
         }
-        let Some(keeper) = &around.proxy else {
+        let Some(keeper) = &context.proxy else {
             return Err(PlanError::NoProxy { policy: self.name.clone() });
         };
         Ok(Some(Egress::to(keeper)?))
@@ -314,9 +314,9 @@ impl Policy {
     }
 
     /// Returns the places that exist only once the view does.
-    fn late(&self, around: &Surroundings, view: Option<&mounts::Plan>) -> Vec<(PathBuf, Access)> {
+    fn late(&self, context: &RunContext, view: Option<&mounts::Plan>) -> Vec<(PathBuf, Access)> {
         let mut late = Vec::new();
-        if self.filesystem.proc == Proc::Host && around.pid_namespace.is_some() {
+        if self.filesystem.proc == Proc::Host && context.pid_namespace.is_some() {
             late.push((PathBuf::from("/proc"), Access::Read));
         }
         let Some(view) = view else { return late };
@@ -331,8 +331,8 @@ impl Policy {
     }
 }
 
-fn check_user(around: &Surroundings, host: &Support) -> Result<(), PlanError> {
-    match around.identity {
+fn check_user(context: &RunContext, host: &Support) -> Result<(), PlanError> {
+    match context.identity {
         None if host.uid == 0 => Err(PlanError::Root),
         Some(identity) if identity.uid == 0 || identity.gid == 0 => Err(PlanError::Root),
         Some(identity) if host.uid != 0 && identity.uid != host.uid => {

@@ -6,8 +6,8 @@ use rustix::io::Errno;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
 
+use crate::run_context::Identity;
 use crate::session;
-use crate::surroundings::Identity;
 
 /// A step of giving up privileges that failed.
 #[derive(Debug, thiserror::Error)]

@@ -8,7 +8,7 @@ use crate::broker::NO_KEY;
 use crate::egress::PROXY_PORT;
 use crate::environment::{NO_PROXY, Name, PROXY};
 use crate::policy::Policy;
-use crate::surroundings::Surroundings;
+use crate::run_context::RunContext;
 
 /// Directories in the `PATH` of a run whose policy does not set it.
 pub const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -47,12 +47,12 @@ impl Policy {
     pub fn environment(
         &self,
         from: impl Fn(&str) -> Option<OsString>,
-        around: &Surroundings,
+        context: &RunContext,
         programs: &[PathBuf],
         usual: &BTreeMap<String, String>,
         set: BTreeMap<String, String>,
     ) -> BTreeMap<String, OsString> {
-        let tools = self.filesystem.toolchain_environment(around);
+        let tools = self.filesystem.toolchain_environment(context);
         let mut all: BTreeMap<String, OsString> =
             usual.iter().map(|(name, value)| (name.clone(), value.into())).collect();
         all.extend(tools.set);
@@ -122,29 +122,29 @@ mod tests {
     #[test]
     fn only_listed_variables_pass_and_the_run_has_the_last_word() {
         let policy = Policy::builtin("default").unwrap();
-        let around = crate::surroundings::bare(Path::new("/ws"));
+        let context = crate::run_context::bare(Path::new("/ws"));
         let set = BTreeMap::from([("LC_TIME".to_owned(), "mine".to_owned())]);
         let usual = BTreeMap::from([("TERM".to_owned(), "dumb".to_owned())]);
-        let env = policy.environment(caller, &around, &[PathBuf::from("/bin-of-ours")], &usual, set);
+        let env = policy.environment(caller, &context, &[PathBuf::from("/bin-of-ours")], &usual, set);
         let names: Vec<&str> = env.keys().map(String::as_str).collect();
         assert_eq!(names, ["LC_TIME", "PATH", "TERM"]);
         assert_eq!((env["LC_TIME"].to_str(), env["TERM"].to_str()), (Some("mine"), Some("TERM-value")));
     }
 
     /// The variables of a run whose policy has these lines.
-    fn of_a_run(lines: &str, around: &Surroundings) -> BTreeMap<String, OsString> {
+    fn of_a_run(lines: &str, context: &RunContext) -> BTreeMap<String, OsString> {
         let text = format!("version = 1\n{lines}");
         let policy = Policy::from_toml(&text, Path::new("p.toml")).unwrap();
-        policy.environment(caller, around, &[PathBuf::from("/sv/bin")], &BTreeMap::new(), BTreeMap::new())
+        policy.environment(caller, context, &[PathBuf::from("/sv/bin")], &BTreeMap::new(), BTreeMap::new())
     }
 
     #[test]
     fn the_policys_path_is_kept_behind_our_own_programs_and_the_toolchains() {
-        let around = Surroundings {
+        let context = RunContext {
             toolchain_home: Some("/home/ann".into()),
-            ..crate::surroundings::bare(Path::new("/ws"))
+            ..crate::run_context::bare(Path::new("/ws"))
         };
-        let path = |text: &str| of_a_run(text, &around)["PATH"].clone();
+        let path = |text: &str| of_a_run(text, &context)["PATH"].clone();
         assert_eq!(path(""), "/sv/bin:/usr/local/bin:/usr/bin:/bin");
         assert_eq!(path("[env]\nset = { PATH = '/mine' }"), "/sv/bin:/mine");
         assert_eq!(path("[env]\npass = ['PATH']"), "/sv/bin:PATH-value");
@@ -160,8 +160,8 @@ mod tests {
 
     #[test]
     fn a_run_with_a_proxy_has_the_variables_of_both_cases_and_reaches_its_own_loopback_without_it() {
-        let around = crate::surroundings::bare(Path::new("/ws"));
-        let env = |text: &str| of_a_run(text, &around);
+        let context = crate::run_context::bare(Path::new("/ws"));
+        let env = |text: &str| of_a_run(text, &context);
         let own = env("[network]\nmode = 'proxy'");
         for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
             for name in [name.to_owned(), name.to_lowercase()] {

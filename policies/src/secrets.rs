@@ -286,7 +286,7 @@ mod tests {
 
     use super::*;
     use crate::policy::Policy;
-    use crate::surroundings::Surroundings;
+    use crate::run_context::RunContext;
 
     const VALUE: &str = "sk-hunter2-hunter2";
 
@@ -315,9 +315,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("key");
         written(&path, format!("{VALUE}\n").as_bytes(), 0o600);
-        let around = crate::surroundings::bare(dir.path());
+        let context = crate::run_context::bare(dir.path());
         let read = policy(&format!("{{ file = '{}' }}", path.display()));
-        let secrets = Secrets::read(&read.env.secret, &around.secret_stores()).unwrap();
+        let secrets = Secrets::read(&read.env.secret, &context.secret_stores()).unwrap();
         assert!(!format!("{secrets:?}").contains(VALUE) && format!("{secrets:?}").contains("API_KEY"));
         assert_eq!(secrets.into_iter().collect::<Vec<_>>(), [("API_KEY".to_owned(), VALUE.into())]);
         assert!(!format!("{read:?}").contains(VALUE) && !toml::to_string(&read).unwrap().contains(VALUE));
@@ -338,13 +338,13 @@ mod tests {
     fn a_credential_is_one_of_the_daemons() {
         let dir = tempfile::tempdir().unwrap();
         written(&dir.path().join("anthropic"), VALUE.as_bytes(), 0o440);
-        let around = Surroundings {
+        let context = RunContext {
             credentials: Some(dir.path().to_owned()),
-            ..crate::surroundings::bare(Path::new("/ws"))
+            ..crate::run_context::bare(Path::new("/ws"))
         };
         let policy = policy("{ credential = 'anthropic' }");
-        assert!(Secrets::read(&policy.env.secret, &around.secret_stores()).is_ok());
-        let none = crate::surroundings::bare(Path::new("/ws"));
+        assert!(Secrets::read(&policy.env.secret, &context.secret_stores()).is_ok());
+        let none = crate::run_context::bare(Path::new("/ws"));
         assert!(
             Secrets::read(&policy.env.secret, &none.secret_stores())
                 .unwrap_err()

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use crate::surroundings::Identity;
+use crate::run_context::Identity;
 
 /// Name of the run's user and group if the host has no name for them.
 const NAME: &str = "worker";

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use kernel::{BoardId, Profile, Tenant};
-use policies::{Additions, Arrangement, BoardAccess, Closed, Identity, Policy, Surroundings};
+use policies::{Additions, Arrangement, BoardAccess, ClosedPaths, Identity, Policy, RunContext};
 use rustix::termios::{OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr};
 use shim::lock_file::LockFile;
 use shim::rundir::{RunDir, RunSpec};
@@ -111,7 +111,7 @@ impl Login<'_> {
         let namespace = namespace.filter(|namespace| {
             *namespace == policies::PidNamespace::Privileged || policy.has_view(&support)
         });
-        let surroundings = Surroundings {
+        let run_context = RunContext {
             workspace: places.home.clone(),
             home: places.home.clone(),
             tmp: places.tmp.clone(),
@@ -123,7 +123,7 @@ impl Login<'_> {
             work_cgroup: None,
             pid_namespace: namespace,
             board: BoardAccess::None,
-            closed: Closed {
+            closed: ClosedPaths {
                 places: neighbours::closed(root, &config.worker)?,
                 own: vec![places.dir.clone()],
                 tasks: Vec::new(),
@@ -135,7 +135,7 @@ impl Login<'_> {
             // Only the process that attends the command knows its pid, and fills it in.
             parent: 0,
         };
-        let spec = spec(command, &policy, surroundings, support);
+        let spec = spec(command, &policy, run_context, support);
         RunDir::create(&run, &spec)
             .map_err(|e| Failure::failed(format!("failed to {}", base::failure::with_causes(&e))))?;
         let note = |denied: &kernel::Denied| base::terminal::complain(&denied.text);
@@ -225,7 +225,7 @@ fn identity(root: &Root, config: &Config) -> Result<Option<Identity>, Failure> {
 fn spec(
     command: LoginCommand,
     policy: &Policy,
-    surroundings: Surroundings,
+    run_context: RunContext,
     support: policies::Support,
 ) -> RunSpec {
     let mut set = command.env;
@@ -234,10 +234,10 @@ fn spec(
             set.insert(name.to_owned(), value);
         }
     }
-    let programs: Vec<PathBuf> = search_path(&surroundings.execute).collect();
-    let env = environment(policy, &surroundings, &programs, set);
-    let home = surroundings.home.clone();
-    RunSpec::of_program(command.argv, env, home, policy.clone(), surroundings, support)
+    let programs: Vec<PathBuf> = search_path(&run_context.execute).collect();
+    let env = environment(policy, &run_context, &programs, set);
+    let home = run_context.home.clone();
+    RunSpec::of_program(command.argv, env, home, policy.clone(), run_context, support)
 }
 
 /// Runs the command of a run directory at this terminal. Returns its exit code, if it has one.

@@ -5,8 +5,8 @@ use std::cell::Cell;
 use serde_json::{Value, json};
 
 use super::{SENDERS, task_in};
-use crate::doors::operator;
 use crate::harness::Fleet;
+use crate::listeners::operator;
 use crate::notify::played::{OK, Played};
 
 /// A daemon with the chat `room` of a webhook, and what the program behind it does.

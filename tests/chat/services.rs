@@ -8,9 +8,9 @@ use sha2::Sha256;
 
 use super::played_socket::PlayedSocket;
 use super::{SENDERS, listening, task_in};
-use crate::doors::operator;
 use crate::harness::Fleet;
 use crate::http::Http;
+use crate::listeners::operator;
 use crate::notify::played::{OK, Played, PlayedAnswer, ReceivedPost};
 use crate::notify::secret;
 
@@ -239,8 +239,8 @@ fn a_program_posts_what_was_said_signed_and_gets_the_reply() {
         assert_eq!(refused.status, 403, "{why}");
         assert!(refused.body.contains(why), "{why}: {}", refused.body);
     }
-    let (_, token) = crate::doors::idle_worker(&fleet, &[]);
-    let refused = crate::doors::as_worker(&fleet, &token).send("POST", path, create.as_bytes());
+    let (_, token) = crate::listeners::idle_worker(&fleet, &[]);
+    let refused = crate::listeners::as_worker(&fleet, &token).send("POST", path, create.as_bytes());
     assert_eq!(refused.status, 403, "a worker directs no boards");
     assert_eq!(operator(&fleet).send("POST", "/api/v1/chat/nobody", b"{}").status, 404);
 

@@ -9,9 +9,9 @@ use nix::sys::signal::Signal;
 use serde_json::json;
 
 use super::wire::{Browser, Served};
-use crate::doors::operator;
 use crate::harness::{Output, User, skip};
 use crate::http::free_port;
+use crate::listeners::operator;
 
 /// Asks for the board over `/dev/tcp` with what a session has, as another user of this host. Returns the status that is answered.
 fn asked_as(uid: u32, served: &Served, browser: &Browser) -> String {

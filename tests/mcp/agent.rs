@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::doors::socket_of;
 use crate::harness::Fleet;
+use crate::listeners::socket_of;
 
 /// How long an answer may take on a loaded host.
 const ANSWER: Duration = Duration::from_mins(5);

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::doors::{idle_worker, socket_of};
 use crate::harness::{Fleet, Output};
+use crate::listeners::{idle_worker, socket_of};
 
 fn printed(fleet: &Fleet, form: &str) -> String {
     fleet.cli(["mcp", "--config", form]).ok().stdout

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::agent::{names, text};
 use super::stdio::OF_A_WORKER;
 use super::versions::meta;
-use crate::doors::{as_worker, first_socket, idle_worker, operator, workers_door};
 use crate::harness::Fleet;
 use crate::http::{Http, HttpAnswer};
+use crate::listeners::{as_worker, first_socket, idle_worker, operator, workers_door};
 use crate::worker::Worker;
 
 fn accepting(door: &Http) -> Http {

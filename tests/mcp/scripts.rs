@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::agent::{Agent, text};
 use super::stdio::CLIENT;
-use crate::doors::{as_worker, idle_worker};
 use crate::harness::{Fleet, skip};
+use crate::listeners::{as_worker, idle_worker};
 
 /// Whether the host has the interpreter.
 fn has_python() -> bool {

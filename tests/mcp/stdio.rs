@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::agent::{Agent, text};
-use crate::doors::idle_worker;
 use crate::harness::Fleet;
+use crate::listeners::idle_worker;
 use crate::worker::Worker;
 
 /// The tools of the worker of any run.

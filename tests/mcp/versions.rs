@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::agent::{Agent, names, text};
 use super::stdio::{OF_A_RUN, OF_A_WORKER};
-use crate::doors::idle_worker;
 use crate::harness::Fleet;
+use crate::listeners::idle_worker;
 
 /// What each request carries that opens no session.
 pub(super) fn meta() -> Value {

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::id_of;
-use crate::doors::operator;
 use crate::harness::{Fleet, Screen};
+use crate::listeners::operator;
 
 /// The cards of a board by the ids of their tasks.
 fn card(board: &Value, id: &str) -> Value {

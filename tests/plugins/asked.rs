@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{installed, kept};
-use crate::doors::{as_worker, idle_worker, operator};
 use crate::harness::{Fleet, User};
 use crate::http::Http;
+use crate::listeners::{as_worker, idle_worker, operator};
 
 const VERB: &str = "[[verbs]]\nname = 'greet'\nabout = 'Greets'\n";
 

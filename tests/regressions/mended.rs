@@ -13,7 +13,7 @@ const TABLE: &[Row] = &[
             "tests/siege.rs::a_caller_that_is_slow_at_any_step_is_cut_off",
             "tests/siege.rs::files_that_come_slowly_are_bounded_for_each_run_and_hold_up_nobody",
             "tests/siege.rs::connections_that_ask_nothing_are_bounded_and_the_oldest_give_way",
-            "tests/run_doors.rs::a_run_that_holds_every_connection_it_can_leaves_descriptors_for_the_operator_and_for_neighbours",
+            "tests/run_listeners.rs::a_run_that_holds_every_connection_it_can_leaves_descriptors_for_the_operator_and_for_neighbours",
         ],
     ),
     (
@@ -26,8 +26,8 @@ const TABLE: &[Row] = &[
     (
         "who is not known makes boards and learns their names",
         &[
-            "tests/doors.rs::who_is_not_known_learns_nothing_and_makes_nothing_on_any_path",
-            "tests/doors.rs::a_workers_token_names_its_board_and_no_other_is_spoken_of",
+            "tests/listeners.rs::who_is_not_known_learns_nothing_and_makes_nothing_on_any_path",
+            "tests/listeners.rs::a_workers_token_names_its_board_and_no_other_is_spoken_of",
         ],
     ),
     (
@@ -92,9 +92,9 @@ const TABLE: &[Row] = &[
             "tests/walls.rs::no_workspace_holds_the_root_or_lies_in_it",
             "tests/walls.rs::a_grant_around_the_root_shows_everything_but_the_root",
             "tests/walls.rs::a_policy_that_grants_in_the_root_or_writing_around_it_is_refused_with_its_line",
-            "supervisor/daemon/src/run/closed.rs::configuration_and_runtime_directory_are_closed_wherever_they_are",
-            "supervisor/daemon/src/run/closed.rs::the_directories_of_other_tasks_are_closed_and_the_own_is_not",
-            "policies/tests/confined/closed.rs::a_second_name_of_a_root_is_covered_too",
+            "supervisor/daemon/src/run/closed_paths.rs::configuration_and_runtime_directory_are_closed_wherever_they_are",
+            "supervisor/daemon/src/run/closed_paths.rs::the_directories_of_other_tasks_are_closed_and_the_own_is_not",
+            "policies/tests/confined/closed_paths.rs::a_second_name_of_a_root_is_covered_too",
         ],
     ),
     (
@@ -110,7 +110,7 @@ const TABLE: &[Row] = &[
         "a socket in a granted directory is connected to",
         &[
             "tests/walls.rs::a_socket_beneath_opt_that_anybody_may_use_is_not_reached",
-            "policies/tests/confined/closed.rs::a_socket_in_a_granted_directory_cannot_be_connected_to",
+            "policies/tests/confined/closed_paths.rs::a_socket_in_a_granted_directory_cannot_be_connected_to",
         ],
     ),
     (
@@ -426,8 +426,8 @@ const TABLE: &[Row] = &[
     (
         "a refusal of the API is no document, or has the wrong status",
         &[
-            "tests/doors.rs::every_route_refuses_what_does_not_fit_with_a_document_of_the_right_status",
-            "tests/doors.rs::a_bearer_token_is_read_in_any_case_and_anything_else_in_its_place_is_refused",
+            "tests/listeners.rs::every_route_refuses_what_does_not_fit_with_a_document_of_the_right_status",
+            "tests/listeners.rs::a_bearer_token_is_read_in_any_case_and_anything_else_in_its_place_is_refused",
             "kernel/src/board/approval_tests.rs::a_person_who_has_the_name_of_a_profile_is_somebody_else_than_its_worker",
             "kernel/src/board/review_tests.rs::nobody_approves_or_completes_or_judges_their_own_work",
         ],

@@ -89,7 +89,7 @@ fn calls(lab: &Lab, policy: &str, call: &str) -> (String, String) {
         free.uid(lab.uid).gid(lab.uid);
     }
     let free = free.args(["-e", &script]).current_dir(lab.path("ws")).output().unwrap();
-    let confined = lab.run(policy, &lab.around(), "", &["/usr/bin/perl", "-e", &script]).1;
+    let confined = lab.run(policy, &lab.context(), "", &["/usr/bin/perl", "-e", &script]).1;
     (String::from_utf8_lossy(&free.stdout).into_owned(), confined)
 }
 
@@ -164,7 +164,7 @@ fn no_set_user_id_file_is_left_in_a_workspace() {
         ] {
             assert_eq!(calls(&lab, "default", call).1, "OPEN", "{call}");
         }
-        let report = lab.run("default", &lab.around(), "", &["/bin/true"]).0;
+        let report = lab.run("default", &lab.context(), "", &["/bin/true"]).0;
         assert_eq!(report.state(Layer::SetIds), Some(State::Enforced), "{report}");
     }
 }

@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use policies::{BoardAccess, Closed, Identity, Layer, Report, State, Surroundings};
+use policies::{BoardAccess, ClosedPaths, Identity, Layer, Report, RunContext, State};
 use tempfile::TempDir;
 
 /// A user that no account has.
@@ -122,9 +122,9 @@ impl Lab {
         self.tcp.local_addr().unwrap().port().to_string()
     }
 
-    pub(crate) fn around(&self) -> Surroundings {
+    pub(crate) fn context(&self) -> RunContext {
         let at = |name: &str| self.dir.path().join(name);
-        Surroundings {
+        RunContext {
             workspace: at("ws"),
             home: at("home"),
             tmp: at("tmp"),
@@ -136,7 +136,7 @@ impl Lab {
             work_cgroup: None,
             pid_namespace: None,
             board: BoardAccess::None,
-            closed: Closed::default(),
+            closed: ClosedPaths::default(),
             toolchain_home: None,
             proxy: None,
             credentials: None,
@@ -155,9 +155,9 @@ impl Lab {
         String::from_utf8(command.output().unwrap().stdout).unwrap().trim().to_owned()
     }
 
-    pub(crate) fn command(&self, policy: &str, around: &Surroundings, more: &str, words: &[&str]) -> Command {
-        let around = serde_json::to_string(around).unwrap();
-        let order = format!(r#"{{"policy":"{policy}","surroundings":{around}{more}}}"#);
+    pub(crate) fn command(&self, policy: &str, context: &RunContext, more: &str, words: &[&str]) -> Command {
+        let context = serde_json::to_string(context).unwrap();
+        let order = format!(r#"{{"policy":"{policy}","context":{context}{more}}}"#);
         let mut command = Command::new(self.dir.path().join("bin/confined"));
         with_user(self, &mut command);
         command.arg("run").arg(order).args(words).stdin(Stdio::null());
@@ -168,11 +168,11 @@ impl Lab {
     pub(crate) fn run(
         &self,
         policy: &str,
-        around: &Surroundings,
+        context: &RunContext,
         more: &str,
         words: &[&str],
     ) -> (Report, String) {
-        let output = self.command(policy, around, more, words).output().unwrap();
+        let output = self.command(policy, context, more, words).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         let (report, rest) = text.split_once('\n').unwrap_or((&text, ""));
         let report = serde_json::from_str(report)
@@ -181,17 +181,17 @@ impl Lab {
     }
 
     pub(crate) fn probe(&self, policy: &str, probe: &[&str]) -> String {
-        self.probe_in(policy, &self.around(), "", probe)
+        self.probe_in(policy, &self.context(), "", probe)
     }
 
-    pub(crate) fn probe_in(&self, policy: &str, around: &Surroundings, more: &str, probe: &[&str]) -> String {
+    pub(crate) fn probe_in(&self, policy: &str, context: &RunContext, more: &str, probe: &[&str]) -> String {
         let own = self.path("bin/confined");
         let words: Vec<&str> = [own.as_str(), "probe"].iter().chain(probe).copied().collect();
-        self.run(policy, around, more, &words).1
+        self.run(policy, context, more, &words).1
     }
 
     pub(crate) fn has_view(&self) -> bool {
-        let report = self.run("default", &self.around(), "", &["/bin/true"]).0;
+        let report = self.run("default", &self.context(), "", &["/bin/true"]).0;
         report.state(Layer::Mounts) == Some(State::Enforced)
     }
 }
@@ -217,7 +217,7 @@ pub(crate) fn assert_closed(lab: &Lab, policy: &str, more: &str, table: &[(&[&st
     let mut wrong = Vec::new();
     for (probe, errors) in table {
         let free = lab.free(probe);
-        let confined = lab.probe_in(policy, &lab.around(), more, probe);
+        let confined = lab.probe_in(policy, &lab.context(), more, probe);
         let expected = errors.iter().any(|error| confined == format!("BLOCKED {error}"));
         if free != "OPEN" || !expected {
             wrong.push(format!("{probe:?}: without {free}, with {policy} {confined}, wanted {errors:?}"));

@@ -5,7 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod calls;
-mod closed;
+mod closed_paths;
 mod lab;
 mod mounts;
 mod process;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lab::{Caller, Lab, assert_closed, copy, is_root, labs, with_user};
-use policies::{BoardAccess, Layer, Policy, State, Surroundings};
+use policies::{BoardAccess, Layer, Policy, RunContext, State};
 
 #[test]
 fn files_that_are_not_granted_are_out_of_reach() {
@@ -113,10 +113,10 @@ fn the_boards_port_is_open_and_no_other() {
         let other = TcpListener::bind("127.0.0.1:0").unwrap();
         let other = other.local_addr().unwrap().port().to_string();
         let board = BoardAccess::Port(lab.port().parse().unwrap());
-        let around = Surroundings { board, ..lab.around() };
+        let context = RunContext { board, ..lab.context() };
         let more = r#","view":false"#;
-        assert_eq!(lab.probe_in("default", &around, more, &["tcp-connect", &lab.port()]), "OPEN");
-        assert_eq!(lab.probe_in("default", &around, more, &["tcp-connect", &other]), "BLOCKED EACCES");
+        assert_eq!(lab.probe_in("default", &context, more, &["tcp-connect", &lab.port()]), "OPEN");
+        assert_eq!(lab.probe_in("default", &context, more, &["tcp-connect", &other]), "BLOCKED EACCES");
     }
 }
 
@@ -129,10 +129,13 @@ fn foreign_unix_sockets_are_out_of_reach_and_the_board_is_not() {
                 &[(&["socket", &foreign], &["ENOENT"]), (&["abstract", &named], &["EPERM"])];
             assert_closed(&lab, "default", "", table);
             let board = lab.path("board/board.sock");
-            let around = Surroundings { board: BoardAccess::Socket(board.clone().into()), ..lab.around() };
-            assert_eq!(lab.probe_in("default", &around, "", &["socket", &board]), "OPEN");
-            assert_eq!(lab.probe_in("default", &around, "", &["socket", &foreign]), "BLOCKED ENOENT");
-            assert_eq!(lab.probe_in("default", &around, "", &["list", &lab.path("board")]), "BLOCKED EACCES");
+            let context = RunContext { board: BoardAccess::Socket(board.clone().into()), ..lab.context() };
+            assert_eq!(lab.probe_in("default", &context, "", &["socket", &board]), "OPEN");
+            assert_eq!(lab.probe_in("default", &context, "", &["socket", &foreign]), "BLOCKED ENOENT");
+            assert_eq!(
+                lab.probe_in("default", &context, "", &["list", &lab.path("board")]),
+                "BLOCKED EACCES"
+            );
             for probe in [["own-abstract", "mine"].as_slice(), &["own-socket", &lab.path("ws/own.sock")]] {
                 assert_eq!(lab.probe("default", probe), "OPEN", "{probe:?}");
             }
@@ -140,7 +143,7 @@ fn foreign_unix_sockets_are_out_of_reach_and_the_board_is_not() {
         let table: &[(&[&str], &[&str])] =
             &[(&["socket", &foreign], &["EPERM"]), (&["abstract", &named], &["EPERM"])];
         assert_closed(&lab, "default", r#","view":false"#, table);
-        assert_eq!(lab.probe_in("default", &lab.around(), r#","view":false"#, &["pair"]), "OPEN");
+        assert_eq!(lab.probe_in("default", &lab.context(), r#","view":false"#, &["pair"]), "OPEN");
     }
 }
 
@@ -157,7 +160,7 @@ fn other_processes_and_privileges_are_out_of_reach() {
         ];
         assert_closed(&lab, "default", "", table);
         assert_closed(&lab, "strict", "", table);
-        let status = lab.run("default", &lab.around(), "", &["/bin/cat", "/proc/self/status"]).1;
+        let status = lab.run("default", &lab.context(), "", &["/bin/cat", "/proc/self/status"]).1;
         for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "SigBlk"] {
             assert!(status.contains(&format!("{set}:\t0000000000000000")), "{set}: {status}");
         }
@@ -169,7 +172,7 @@ fn other_processes_and_privileges_are_out_of_reach() {
             let own = lab.path("ws/setuid");
             let free = Command::new(&own).args(["probe", "root"]).uid(lab.uid).gid(lab.uid).output().unwrap();
             assert_eq!(free.stdout, b"OPEN\n");
-            assert_eq!(lab.run("default", &lab.around(), "", &[&own, "probe", "root"]).1, "BLOCKED EPERM");
+            assert_eq!(lab.run("default", &lab.context(), "", &[&own, "probe", "root"]).1, "BLOCKED EPERM");
         }
     }
 }
@@ -211,7 +214,7 @@ fn what_a_worker_needs_is_open() {
         }
         copy(Path::new("/bin/true"), Path::new(&lab.path("home/true")));
         assert_eq!(lab.probe("default", &["execute", &lab.path("home/true")]), "BLOCKED EACCES");
-        assert_eq!(lab.run("default", &lab.around(), "", &["/bin/pwd"]).1, lab.path("ws"));
+        assert_eq!(lab.run("default", &lab.context(), "", &["/bin/pwd"]).1, lab.path("ws"));
     }
 }
 
@@ -230,7 +233,7 @@ fn strict_has_no_proc_and_little_of_etc() {
 #[test]
 fn the_report_says_what_is_enforced() {
     for lab in labs() {
-        let report = lab.run("default", &lab.around(), "", &["/bin/true"]).0;
+        let report = lab.run("default", &lab.context(), "", &["/bin/true"]).0;
         for layer in [
             Layer::Session,
             Layer::NoNewPrivs,
@@ -243,7 +246,7 @@ fn the_report_says_what_is_enforced() {
         }
         let own = if lab.caller == Caller::Root { State::Enforced } else { State::Partial };
         assert_eq!(report.state(Layer::Uid), Some(own), "{report}");
-        let (report, status) = lab.run("unconfined", &lab.around(), "", &["/bin/cat", "/proc/self/status"]);
+        let (report, status) = lab.run("unconfined", &lab.context(), "", &["/bin/cat", "/proc/self/status"]);
         assert!(status.contains("NoNewPrivs:\t1"), "{status}");
         assert_eq!(report.state(Layer::Files), Some(State::Absent), "{report}");
         assert_eq!(report.state(Layer::NoNewPrivs), Some(State::Enforced), "{report}");
@@ -253,15 +256,15 @@ fn the_report_says_what_is_enforced() {
 #[test]
 fn lower_abis_are_refused_or_degrade_in_the_report() {
     for lab in labs() {
-        let output = lab.command("default", &lab.around(), r#","abi":5"#, &["/bin/true"]).output().unwrap();
+        let output = lab.command("default", &lab.context(), r#","abi":5"#, &["/bin/true"]).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(
             text.starts_with("error: failed to restrict files: the policy default needs Landlock ABI 6"),
             "{text}"
         );
         let board = BoardAccess::Socket(lab.path("board/board.sock").into());
-        let around = Surroundings { board, ..lab.around() };
-        let output = lab.command("default", &around, r#","view":false"#, &["/bin/true"]).output().unwrap();
+        let context = RunContext { board, ..lab.context() };
+        let output = lab.command("default", &context, r#","view":false"#, &["/bin/true"]).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(text.starts_with("error: failed to reach the board at"), "{text}");
     }
@@ -270,8 +273,8 @@ fn lower_abis_are_refused_or_degrade_in_the_report() {
 #[test]
 fn a_worker_whose_parent_is_gone_does_not_start() {
     for lab in labs() {
-        let around = Surroundings { parent: 1, ..lab.around() };
-        let output = lab.command("default", &around, "", &["/bin/true"]).output().unwrap();
+        let context = RunContext { parent: 1, ..lab.context() };
+        let output = lab.command("default", &context, "", &["/bin/true"]).output().unwrap();
         assert!(!output.status.success());
         assert!(String::from_utf8(output.stdout).unwrap().contains("check the parent"));
     }
@@ -283,9 +286,9 @@ fn every_shipped_policy_starts_a_program() {
         let keeper = PathBuf::from(lab.path("keeper"));
         let _keeps = policies::Keeper::bind(&keeper).unwrap();
         fs::set_permissions(&keeper, fs::Permissions::from_mode(0o666)).unwrap();
-        let around = Surroundings { proxy: Some(keeper), ..lab.around() };
+        let context = RunContext { proxy: Some(keeper), ..lab.context() };
         for policy in Policy::builtin_names() {
-            assert_eq!(lab.run(policy, &around, "", &["/bin/echo", "here"]).1, "here", "{policy}");
+            assert_eq!(lab.run(policy, &context, "", &["/bin/echo", "here"]).1, "here", "{policy}");
         }
     }
 }
@@ -340,8 +343,8 @@ fn a_worker_is_in_its_cgroup() {
         skips::skip(&format!("cgroup v2 cannot be written: {error}"));
         return;
     }
-    let around = Surroundings { work_cgroup: Some(group.clone()), ..lab.around() };
-    let text = lab.run("default", &around, "", &["/bin/cat", "/proc/self/cgroup"]).1;
+    let context = RunContext { work_cgroup: Some(group.clone()), ..lab.context() };
+    let text = lab.run("default", &context, "", &["/bin/cat", "/proc/self/cgroup"]).1;
     fs::remove_dir(&group).unwrap();
     assert!(text.lines().any(|line| line.ends_with(&name)), "{text}");
 }

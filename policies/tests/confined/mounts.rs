@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::chown;
 use std::process::Command;
 
-use policies::{Arrange, Arrangement, Closed, PidNamespace, Surroundings};
+use policies::{Arrange, Arrangement, ClosedPaths, PidNamespace, RunContext};
 
 use crate::lab::{Caller, Lab, is_root, labs, with_user};
 
@@ -31,16 +31,20 @@ fn a_view_permits_no_more_than_is_granted() {
             chown(lab.path("ws/fresh"), Some(lab.uid), Some(lab.uid)).unwrap();
         }
         let places = vec![lab.path("shown/sv").into(), lab.path("shown/gone").into()];
-        let around = Surroundings {
+        let context = RunContext {
             read: vec![lab.path("shown").into()],
-            closed: Closed { places, tasks: vec![lab.path("shown/moved").into()], ..Closed::default() },
+            closed: ClosedPaths {
+                places,
+                tasks: vec![lab.path("shown/moved").into()],
+                ..ClosedPaths::default()
+            },
             arrangement: Arrangement {
                 steps: vec![Arrange::Fresh { at: lab.path("ws/fresh").into() }],
                 ..Arrangement::default()
             },
-            ..lab.around()
+            ..lab.context()
         };
-        let seen = lab.run("default", &around, "", &["/bin/cat", "/proc/self/mountinfo"]).1;
+        let seen = lab.run("default", &context, "", &["/bin/cat", "/proc/self/mountinfo"]).1;
         let [ws, bin, fresh, shown, covered] =
             ["ws", "bin", "ws/fresh", "shown", "shown/sv"].map(|name| lab.path(name));
         for (at, permitted) in [
@@ -87,9 +91,9 @@ fn what_is_arranged_for_a_run_is_read_and_written_as_it_is_meant() {
             Arrange::Show { at: shown.clone().into(), source: lab.path("store/shown").into() },
             Arrange::Lend { at: lent.clone().into(), source: lab.path("store/lent").into() },
         ];
-        let around =
-            Surroundings { arrangement: Arrangement { steps, ..Arrangement::default() }, ..lab.around() };
-        let probe = |what: &str, path: String| lab.probe_in("default", &around, "", &[what, &path]);
+        let context =
+            RunContext { arrangement: Arrangement { steps, ..Arrangement::default() }, ..lab.context() };
+        let probe = |what: &str, path: String| lab.probe_in("default", &context, "", &[what, &path]);
         assert_eq!(probe("list", fresh.clone()), "OPEN");
         assert_eq!(probe("read", format!("{shown}/file")), "OPEN");
         assert_eq!(probe("create", format!("{lent}/made")), "OPEN");
@@ -110,8 +114,8 @@ fn an_empty_directory_takes_the_place_of_one_of_any_user_and_group() {
             chown(&fresh, Some(uid), Some(OTHER)).unwrap();
             let steps = vec![Arrange::Fresh { at: fresh.clone().into() }];
             let arrangement = Arrangement { steps, ..Arrangement::default() };
-            let around = Surroundings { arrangement, ..lab.around() };
-            let answer = lab.probe_in("default", &around, "", &["list", &fresh]);
+            let context = RunContext { arrangement, ..lab.context() };
+            let answer = lab.probe_in("default", &context, "", &["list", &fresh]);
             assert_eq!(answer, "OPEN", "{name} {:?}", lab.caller);
         }
     }
@@ -131,8 +135,8 @@ fn what_the_host_does_not_permit_on_a_mount_no_run_is_permitted() {
             continue;
         }
         let is_limited = mount("remount,bind,ro,nodev,noexec");
-        let around = Surroundings { read: vec![place.clone().into()], ..lab.around() };
-        let seen = lab.run("default", &around, "", &["/bin/cat", "/proc/self/mountinfo"]).1;
+        let context = RunContext { read: vec![place.clone().into()], ..lab.context() };
+        let seen = lab.run("default", &context, "", &["/bin/cat", "/proc/self/mountinfo"]).1;
         assert!(Command::new("/bin/umount").arg(&place).status().unwrap().success());
         assert!(is_limited);
         let options = options(&seen, &place).unwrap();
@@ -166,10 +170,10 @@ fn the_first_process_of_a_pid_namespace_sees_its_own_processes_alone() {
         }
         let own =
             if lab.caller == Caller::Root { PidNamespace::Privileged } else { PidNamespace::UserNamespace };
-        let around = Surroundings { pid_namespace: Some(own), parent: 0, ..lab.around() };
+        let context = RunContext { pid_namespace: Some(own), parent: 0, ..lab.context() };
         for more in ["", r#","view":false"#] {
             let words = ["/bin/sh", "-c", "echo $$ /proc/[0-9]*; cat /proc/self/mountinfo"];
-            let run = lab.command("default", &around, more, &words);
+            let run = lab.command("default", &context, more, &words);
             let mut first = Command::new(run.get_program());
             with_user(&lab, &mut first);
             let output = first.arg("first").args(run.get_args()).output().unwrap();
@@ -192,7 +196,7 @@ fn masks_proc() -> bool {
 fn no_view_is_made_in_a_run() {
     for lab in labs() {
         let own = lab.path("bin/confined");
-        let printed = lab.run("default", &lab.around(), "", &[&own, "view"]).1;
+        let printed = lab.run("default", &lab.context(), "", &[&own, "view"]).1;
         assert!(printed.starts_with("error: failed to "), "{printed}");
     }
 }
@@ -231,7 +235,7 @@ fn a_workspace_beneath_tmp_is_seen_in_a_tmp_of_the_runs_own() {
         if is_root() {
             chown(at("inner/ws"), Some(lab.uid), Some(lab.uid)).unwrap();
         }
-        let around = Surroundings { workspace: at("inner/ws"), read: vec![at("inner/read")], ..lab.around() };
+        let context = RunContext { workspace: at("inner/ws"), read: vec![at("inner/read")], ..lab.context() };
         let own = shared.path().file_name().unwrap().to_str().unwrap();
         let script = format!(
             "echo hi > /tmp/made && mkdir /tmp/dir && cat /tmp/made; ls /tmp; echo done > /tmp/{own}/inner/ws/file; \
@@ -239,7 +243,7 @@ fn a_workspace_beneath_tmp_is_seen_in_a_tmp_of_the_runs_own() {
              for place in {own} {own}/inner; do ls /tmp/$place 2>/dev/null && echo lists $place; done; \
              mv /tmp/{own} /tmp/moved 2>/dev/null && echo moves; test -e /tmp/{own}/other && echo sees; ls /tmp/{own}/inner/ws"
         );
-        let printed = lab.run("default", &around, "", &["/bin/sh", "-c", &script]).1;
+        let printed = lab.run("default", &context, "", &["/bin/sh", "-c", &script]).1;
         let mut lines: Vec<&str> = printed.lines().collect();
         lines.sort_unstable();
         let mut expected = ["hi", "dir", "made", own, "file"];

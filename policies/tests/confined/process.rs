@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use policies::{Identity, Keeper, PROXY_PORT, Surroundings, ask_keeper, receive_listener};
+use policies::{Identity, Keeper, PROXY_PORT, RunContext, ask_keeper, receive_listener};
 
 use crate::lab::{Caller, is_root, labs, with_text, with_user};
 
@@ -20,7 +20,7 @@ fn a_run_has_the_limits_of_its_policy() {
     for lab in labs() {
         for (more, is_alone) in [("", lab.has_view()), (r#","view":false"#, lab.caller == Caller::Root)] {
             let more = format!("{}{more}", with_text(text));
-            let limits = lab.run("", &lab.around(), &more, &["/bin/cat", "/proc/self/limits"]).1;
+            let limits = lab.run("", &lab.context(), &more, &["/bin/cat", "/proc/self/limits"]).1;
             for (name, value) in [
                 ("Max file size", "1048576 1048576"),
                 ("Max core file size", "0 0"),
@@ -55,7 +55,7 @@ fn a_run_takes_a_share_of_the_terminals_and_of_its_users_inotify_instances() {
             skips::skip(&format!("no mount namespace here for {:?}", lab.caller));
             continue;
         }
-        let printed = lab.run("default", &lab.around(), "", &["/usr/bin/perl", "-e", script]).1;
+        let printed = lab.run("default", &lab.context(), "", &["/usr/bin/perl", "-e", script]).1;
         let (terminals, made) = printed.split_once(' ').unwrap();
         assert_eq!(terminals, "64", "{:?}", lab.caller);
         // A worker of root's has a user of its own, and an ordinary user's shares the user in a namespace.
@@ -72,7 +72,7 @@ fn a_run_takes_a_share_of_the_terminals_and_of_its_users_inotify_instances() {
 fn a_run_leads_a_session_and_ignores_no_signal_whatever_its_caller_does() {
     let words = ["/bin/sh", "-c", "cat /proc/$$/stat /proc/$$/status /proc/$$/oom_score_adj"];
     for lab in labs() {
-        let run = lab.command("default", &lab.around(), "", &words);
+        let run = lab.command("default", &lab.context(), "", &words);
         for script in ["umask 000; exec \"$@\"", "trap '' HUP INT USR1; exec \"$@\""] {
             let mut shell = Command::new("/bin/sh");
             with_user(&lab, &mut shell);
@@ -99,7 +99,7 @@ fn a_run_leads_a_session_and_ignores_no_signal_whatever_its_caller_does() {
 #[test]
 fn a_caller_that_leads_a_session_may_begin_a_run_and_one_that_leads_only_a_group_may_not() {
     for lab in labs() {
-        let run = lab.command("default", &lab.around(), "", &["/bin/echo", "here"]);
+        let run = lab.command("default", &lab.context(), "", &["/bin/echo", "here"]);
         let mut leader = Command::new("/usr/bin/setsid");
         with_user(&lab, &mut leader);
         let output = leader.arg(run.get_program()).args(run.get_args()).output().unwrap();
@@ -116,8 +116,8 @@ fn a_caller_that_leads_a_session_may_begin_a_run_and_one_that_leads_only_a_group
 fn an_ordinary_user_stays_who_it_is() {
     for lab in labs().filter(|lab| lab.caller == Caller::User) {
         let start = |gid| {
-            let around = Surroundings { identity: Some(Identity { uid: lab.uid, gid }), ..lab.around() };
-            let output = lab.command("default", &around, "", &["/bin/echo", "here"]).output().unwrap();
+            let context = RunContext { identity: Some(Identity { uid: lab.uid, gid }), ..lab.context() };
+            let output = lab.command("default", &context, "", &["/bin/echo", "here"]).output().unwrap();
             String::from_utf8(output.stdout).unwrap()
         };
         let gid = if is_root() { lab.uid } else { rustix::process::getegid().as_raw() };
@@ -142,9 +142,9 @@ fn a_policy_of_tcp_ports_has_no_other_socket_of_the_internet() {
         let text =
             format!("version = 1\nextends = 'default'\n[network]\nmode = 'ports'\nconnect_tcp = [{port}]\n");
         let more = with_text(&text);
-        assert_eq!(lab.probe_in("", &lab.around(), &more, &["tcp-connect", &port]), "OPEN");
+        assert_eq!(lab.probe_in("", &lab.context(), &more, &["tcp-connect", &port]), "OPEN");
         assert_eq!(lab.free(&["udp", &udp]), "OPEN");
-        assert_eq!(lab.probe_in("", &lab.around(), &more, &["udp", &udp]), "BLOCKED EPERM");
+        assert_eq!(lab.probe_in("", &lab.context(), &more, &["udp", &udp]), "BLOCKED EPERM");
     }
 }
 
@@ -158,9 +158,9 @@ fn a_run_with_a_proxy_hands_its_listening_socket_over() {
         let path = std::path::PathBuf::from(lab.path("keeper"));
         let mut keeper = Keeper::bind(&path).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
-        let around = Surroundings { proxy: Some(path.clone()), ..lab.around() };
+        let context = RunContext { proxy: Some(path.clone()), ..lab.context() };
         let more = with_text("version = 1\nextends = 'default'\n[network]\nmode = 'proxy'\n");
-        assert_eq!(lab.run("", &around, &more, &["/bin/echo", "here"]).1, "here");
+        assert_eq!(lab.run("", &context, &more, &["/bin/echo", "here"]).1, "here");
         let answer = ask_keeper(&path).unwrap();
         keeper.attend();
         let listener = receive_listener(&answer).unwrap().unwrap();
@@ -186,7 +186,7 @@ fn a_workspace_is_written_in_every_way() {
     let script = "cd \"$1\" && mkdir d && echo x > f && : > f && mv f d/f && ln -s d l && mkfifo p && rm l p d/f && rmdir d && echo done";
     for lab in labs() {
         let ws = lab.path("ws");
-        let printed = lab.run("default", &lab.around(), "", &["/bin/sh", "-c", script, "sh", &ws]).1;
+        let printed = lab.run("default", &lab.context(), "", &["/bin/sh", "-c", script, "sh", &ws]).1;
         assert_eq!(printed, "done", "{:?}", lab.caller);
     }
 }

@@ -56,8 +56,8 @@ pub struct PluginRequest<'a> {
 
 impl InProcessRouter {
     /// Returns the router that the listeners of a daemon use.
-    pub fn from_listeners(doorway: &ListenerContext) -> Self {
-        InProcessRouter(doorway.api.router.clone())
+    pub fn from_listeners(context: &ListenerContext) -> Self {
+        InProcessRouter(context.api.router.clone())
     }
 
     /// Carries out a plugin's request with the rights of the system. A refusal is an error.

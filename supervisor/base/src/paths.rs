@@ -16,7 +16,7 @@ pub use self::choice::RootChoice;
 pub use self::making::make_dir;
 
 /// Name of the socket in the directory of a run's listener.
-pub const DOOR: &str = "sock";
+pub const RUN_SOCKET: &str = "sock";
 
 /// A root: the directory tree of one daemon, its boards and its workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -209,17 +209,19 @@ impl Root {
         self.runtime.join("tenants.sock")
     }
 
-    pub fn run_doors(&self) -> PathBuf {
+    pub fn run_socket_directories(&self) -> PathBuf {
         self.runtime.join("doors")
     }
 
     /// Returns the socket of a run. Its directory belongs to this run alone and is granted by its policy, so the
     /// socket of a restarted daemon, a new file in it, is reachable too.
-    pub fn run_door(&self, board: BoardId, run: RunId) -> PathBuf {
+    pub fn run_socket(&self, board: BoardId, run: RunId) -> PathBuf {
         // Runs with the same number on two boards whose ids share these 8 digits would share a path; the token check
         // refuses the wrong run.
         let board = board.to_string();
-        self.run_doors().join(format!("{run}-{}", board.get(..8).unwrap_or(&board))).join(DOOR)
+        self.run_socket_directories()
+            .join(format!("{run}-{}", board.get(..8).unwrap_or(&board)))
+            .join(RUN_SOCKET)
     }
 
     /// Returns the datagram socket on which shims report.

@@ -85,18 +85,18 @@ pub async fn run(
     let boards = open_boards(&service, mode)?;
     let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
     let workers = WorkersRuntime::start()?;
-    let (background_work, own_doors) = (surface.background.clone(), surface.listeners.clone());
-    let doorway = doorway(&service, surface, descriptors, &stop)?;
-    let background = doorway.tasks.clone();
+    let (background_work, own_listeners) = (surface.background.clone(), surface.listeners.clone());
+    let listener_context = listener_context(&service, surface, descriptors, &stop)?;
+    let background = listener_context.tasks.clone();
     let operator = operator_socket(&root, mode)?;
     let is_managers = operator.is_managers();
-    failpoint::pass("before-doors");
+    failpoint::pass("before-listeners");
     let (listeners, self_probe) = Listeners::bind(&root, sockets_of_runs(&support), operator)?;
-    let doors = Arc::new(RunListeners::new(&root, &doorway, &workers)?);
+    let run_listeners = Arc::new(RunListeners::new(&root, &listener_context, &workers)?);
     let spares = spares_of(mode, cgroups.as_ref().ok());
-    let out = RunProxies::new(descriptors, service.quotas());
-    let ways = Ways { port: listeners.port(), doors: Arc::clone(&doors), out };
-    let host = make_host(&root, support, cgroups, spares, ways).await?;
+    let proxies = RunProxies::new(descriptors, service.quotas());
+    let access = RunAccess { port: listeners.port(), run_listeners: Arc::clone(&run_listeners), proxies };
+    let host = make_host(&root, support, cgroups, spares, access).await?;
     gap.inspect(|why| tracing::info!(%why, "limits_not_held"));
     let context = Arc::new(Context {
         service: Arc::clone(&service),
@@ -120,12 +120,12 @@ pub async fn run(
         .map_or_else(|error| tracing::warn!(%error, "leases_not_swept"), drop);
     forget_old_requests(&context, &boards);
     follow_set_clock(&service);
-    listeners.serve(&doorway, &doors)?;
-    doors.begin();
+    listeners.serve(&listener_context, &run_listeners)?;
+    run_listeners.begin();
     listen_to_signals(&link, &background, &stop)?;
     background.spawn(exporter.run(Arc::clone(&service), context.host.hostname.clone(), stop.clone()));
     if mode != DaemonMode::Ending {
-        start_background_work(&link, &doorway, background_work, own_doors);
+        start_background_work(&link, &listener_context, background_work, own_listeners);
     }
     begin(&link, &boards, mode).await;
     let mut notices = ServiceLink::find();
@@ -139,15 +139,15 @@ pub async fn run(
         // The first listener stays open, and accepts the self-probe.
         let (listeners, _) = Listeners::bind(&root, Sockets::Unix, OperatorSocket::Free)?;
         listeners
-            .serve(&doorway, &doors)
+            .serve(&listener_context, &run_listeners)
             .and_then(|()| listen_to_shims(&context, &root, &background, &stop))
-            .and_then(|()| doors.put_back())
+            .and_then(|()| run_listeners.put_back())
     };
     let outcome = tokio::select! {
         outcome = own(&context, &link, &mut dispatcher, roster, inbox, &mut notices) => outcome,
         // Dropped when the loop has ended, so that removed socket files are not restored any more.
         never = sockets::keep(&root, socket_files, open) => match never {},
-        never = doors.keep() => match never {},
+        never = run_listeners.keep() => match never {},
     };
     // Asked before the survivors are ended, because the answer describes the pass itself.
     let waiting = left_waiting(&service, &dispatcher, mode);
@@ -191,19 +191,20 @@ fn serve_root(
 /// Starts the tasks beside the boards: message delivery, plugins, bridges and extra listeners.
 fn start_background_work(
     link: &OwnerLink,
-    doorway: &ListenerContext,
+    listener_context: &ListenerContext,
     background_work: Vec<BackgroundWork>,
-    own_doors: Vec<OwnListener>,
+    own_listeners: Vec<OwnListener>,
 ) {
-    let (service, served, stop) = (&doorway.service, &doorway.tasks, &doorway.stop);
+    let (service, served, stop) =
+        (&listener_context.service, &listener_context.tasks, &listener_context.stop);
     served.spawn(notify::deliver(Arc::clone(service), link.plugins().clone(), stop.clone()));
     for work in background_work {
         served.spawn(work(Arc::clone(service), stop.clone()));
     }
-    for door in own_doors {
-        served.spawn(door(doorway.clone()));
+    for listener in own_listeners {
+        served.spawn(listener(listener_context.clone()));
     }
-    link.plugins().use_router(InProcessRouter::from_listeners(doorway));
+    link.plugins().use_router(InProcessRouter::from_listeners(listener_context));
     served.spawn(plugins::deliver(Arc::clone(service), link.plugins().clone(), stop.clone()));
 }
 
@@ -295,7 +296,7 @@ fn spares_of(mode: DaemonMode, cgroups: Option<&Cgroups>) -> Spares {
 }
 
 /// Makes the state that all listeners share.
-fn doorway(
+fn listener_context(
     service: &Arc<Service>,
     surface: Surface,
     descriptors: u64,
@@ -323,11 +324,11 @@ fn serve_cgroups(root: &Root, mode: DaemonMode) -> (Result<Cgroups, String>, Han
     }
 }
 
-/// Ways of runs to the daemon and to the network.
-struct Ways {
+/// Access of runs to the daemon and to the network.
+struct RunAccess {
     port: Option<u16>,
-    doors: Arc<RunListeners>,
-    out: RunProxies,
+    run_listeners: Arc<RunListeners>,
+    proxies: RunProxies,
 }
 
 /// Makes the record of this host and its daemon that runs need.
@@ -336,7 +337,7 @@ async fn make_host(
     support: policies::Support,
     cgroups: Result<Cgroups, String>,
     spares: Spares,
-    Ways { port, doors, out: ways }: Ways,
+    RunAccess { port, run_listeners, proxies }: RunAccess,
 ) -> Result<Host, Failure> {
     let pid_namespace = match &cgroups {
         Ok(_) => Err("runs have cgroups".to_owned()),
@@ -353,8 +354,8 @@ async fn make_host(
         cgroups,
         pid_namespace,
         port,
-        doors,
-        ways,
+        run_listeners,
+        proxies,
         hostname: hostname(),
         boot_id: shim::rundir::boot_id()
             .map_err(|e| Failure::failed(format!("failed to read the boot id: {e}")))?,
@@ -412,7 +413,7 @@ fn recover_all(
         cgroups.sweep(&live);
     }
     if !service.refuses_any() {
-        context.host.doors.sweep();
+        context.host.run_listeners.sweep();
     }
     Ok(())
 }

@@ -45,19 +45,19 @@ enum Component {
     /// Notices ended processes, and has threads to process their end.
     Reaper,
     /// Responds to the operator.
-    Door,
+    Listener,
 }
 
 impl Component {
     const ALL: [Component; 4] =
-        [Component::OwnerLoop, Component::Writers, Component::Reaper, Component::Door];
+        [Component::OwnerLoop, Component::Writers, Component::Reaper, Component::Listener];
 
     fn word(self) -> &'static str {
         match self {
             Component::OwnerLoop => "the owner loop",
             Component::Writers => "a board's writer",
             Component::Reaper => "the reaper",
-            Component::Door => "the operator's door",
+            Component::Listener => "the operator's listener",
         }
     }
 }
@@ -162,7 +162,7 @@ impl Probes {
                 true
             }
             Component::Reaper => self.reaps().await.is_ok(),
-            Component::Door => {
+            Component::Listener => {
                 self.answers().await;
                 true
             }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use policies::{Arrangement, BoardAccess, Closed, Identity, PidNamespace, Policy, Support, Surroundings};
+use policies::{Arrangement, BoardAccess, ClosedPaths, Identity, PidNamespace, Policy, RunContext, Support};
 use shim::rundir::{RunDir, RunSpec};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
@@ -169,7 +169,7 @@ impl<'a> Program<'a> {
             namespace.filter(|own| *own == PidNamespace::Privileged || program.policy.has_view(support));
         let workspace = program.workspace.clone().unwrap_or_else(|| places.home.clone());
         let directories = [Some(place.to_owned()), program.directory.clone(), program.workspace.clone()];
-        let surroundings = Surroundings {
+        let run_context = RunContext {
             workspace,
             home: places.home.clone(),
             tmp: places.tmp.clone(),
@@ -181,7 +181,7 @@ impl<'a> Program<'a> {
             work_cgroup: None,
             pid_namespace: namespace,
             board: BoardAccess::None,
-            closed: Closed {
+            closed: ClosedPaths {
                 places: neighbours::closed(root, &config.worker)?,
                 own: directories.into_iter().flatten().collect(),
                 tasks: Vec::new(),
@@ -193,7 +193,7 @@ impl<'a> Program<'a> {
             // Filled in by the process that attends the command, which alone knows its pid.
             parent: 0,
         };
-        let spec = program.spec(surroundings, support.clone());
+        let spec = program.spec(run_context, support.clone());
         RunDir::create(&places.run, &spec)
             .map_err(|e| Failure::failed(format!("failed to {}", with_causes(&e))))?;
         Ok(prepared)
@@ -214,25 +214,24 @@ impl<'a> Program<'a> {
         Ok(places)
     }
 
-    fn spec(&self, surroundings: Surroundings, support: Support) -> RunSpec {
+    fn spec(&self, run_context: RunContext, support: Support) -> RunSpec {
         let programs: Vec<PathBuf> = self.argv.first().map(PathBuf::from).into_iter().collect();
-        let env = environment(self.policy, &surroundings, &programs, self.variables.clone());
-        let cwd = self.directory.clone().unwrap_or_else(|| surroundings.home.clone());
-        RunSpec::of_program(self.argv.to_vec(), env, cwd, self.policy.clone(), surroundings, support)
+        let env = environment(self.policy, &run_context, &programs, self.variables.clone());
+        let cwd = self.directory.clone().unwrap_or_else(|| run_context.home.clone());
+        RunSpec::of_program(self.argv.to_vec(), env, cwd, self.policy.clone(), run_context, support)
     }
 }
 
 /// Returns the environment of a program: the variables that its policy passes on, `set`, and its HOME and TMPDIR.
 pub fn environment(
     policy: &Policy,
-    surroundings: &Surroundings,
+    run_context: &RunContext,
     programs: &[PathBuf],
     mut set: BTreeMap<String, String>,
 ) -> BTreeMap<String, String> {
-    set.insert("HOME".to_owned(), surroundings.home.display().to_string());
-    set.insert("TMPDIR".to_owned(), surroundings.tmp.display().to_string());
-    let env =
-        policy.environment(|name| std::env::var_os(name), surroundings, programs, &BTreeMap::new(), set);
+    set.insert("HOME".to_owned(), run_context.home.display().to_string());
+    set.insert("TMPDIR".to_owned(), run_context.tmp.display().to_string());
+    let env = policy.environment(|name| std::env::var_os(name), run_context, programs, &BTreeMap::new(), set);
     env.into_iter().filter_map(|(name, value)| Some((name, value.into_string().ok()?))).collect()
 }
 

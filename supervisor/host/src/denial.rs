@@ -13,7 +13,7 @@ use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use nix::unistd::{AccessFlags, access};
-use policies::{Denial, Homes, Mode, Policy, Surroundings, Toolchain, Want};
+use policies::{Denial, Homes, Mode, Policy, RunContext, Toolchain, Want};
 use serde::{Deserialize, Serialize};
 use shim::rundir::RunSpec;
 
@@ -44,7 +44,7 @@ const CREATES: [&str; 6] = [
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Failed {
     policy: Policy,
-    around: Surroundings,
+    context: RunContext,
     command: Option<String>,
     cwd: PathBuf,
     /// `PATH` of the run.
@@ -57,10 +57,10 @@ pub struct Failed {
 impl Failed {
     pub(super) fn from_spec(spec: &RunSpec) -> Self {
         let named = spec.policy.filesystem.toolchain_home.clone();
-        let home = named.or_else(|| home_of(spec.surroundings.identity));
+        let home = named.or_else(|| home_of(spec.run_context.identity));
         Failed {
             policy: spec.policy.clone(),
-            around: spec.surroundings.clone(),
+            context: spec.run_context.clone(),
             command: spec.argv.first().cloned(),
             cwd: spec.cwd.clone(),
             search: spec.env.get("PATH").cloned(),
@@ -95,7 +95,7 @@ fn tail(log: &Path) -> std::io::Result<String> {
 /// Policy of a run, and the search paths with it and without it.
 struct DenialSearch<'a> {
     policy: &'a Policy,
-    around: &'a Surroundings,
+    context: &'a RunContext,
     cwd: &'a Path,
     /// `PATH` of the run.
     search: Vec<PathBuf>,
@@ -117,7 +117,7 @@ impl<'a> DenialSearch<'a> {
             failed.search.as_ref().map(|path| std::env::split_paths(path).collect()).unwrap_or_default();
         DenialSearch {
             policy: &failed.policy,
-            around: &failed.around,
+            context: &failed.context,
             cwd: &failed.cwd,
             search,
             elsewhere,
@@ -128,7 +128,7 @@ impl<'a> DenialSearch<'a> {
     /// Returns the policy's denial of a path. The denial suggests no line if the user lacks the right
     /// anyway, because no policy would help.
     fn denial(&self, path: &Path, want: Want) -> Option<Denial> {
-        let denial = self.policy.denial(path, want, self.around, self.homes)?;
+        let denial = self.policy.denial(path, want, self.context, self.homes)?;
         let flags = match want {
             Want::Read => AccessFlags::R_OK,
             Want::Write => AccessFlags::W_OK,
@@ -144,7 +144,7 @@ impl<'a> DenialSearch<'a> {
     /// Returns the absolute paths in a line, except paths that the supervisor made for the run, whose protection is
     /// intended.
     fn paths<'l>(&'l self, line: &'l str) -> impl Iterator<Item = PathBuf> + 'l {
-        let is_own = |path: &PathBuf| self.around.closed.own.iter().any(|own| path.starts_with(own));
+        let is_own = |path: &PathBuf| self.context.closed.own.iter().any(|own| path.starts_with(own));
         // For bash(1) these are connections and not files.
         let is_file = |path: &PathBuf| !path.starts_with("/dev/tcp") && !path.starts_with("/dev/udp");
         paths(line).filter(move |path| is_file(path) && !is_own(path))
@@ -345,13 +345,13 @@ mod tests {
 
     fn denial_in(policy: &str, env: &[(&str, &str)], line: &str) -> Option<Denial> {
         let policy = Policy::builtin(policy).unwrap();
-        let around: Surroundings = serde_json::from_str(
+        let context: RunContext = serde_json::from_str(
             r#"{"workspace":"/no/ws","home":"/no/home","tmp":"/no/tmp","board":"none","parent":1}"#,
         )
         .unwrap();
         let search = env.iter().find(|(name, _)| *name == "PATH").map(|(_, path)| (*path).to_owned());
         let (command, cwd, tail) = (None, PathBuf::from("/no/ws"), String::new());
-        let failed = Failed { policy, around, command, cwd, search, homes: Homes::default(), tail };
+        let failed = Failed { policy, context, command, cwd, search, homes: Homes::default(), tail };
         DenialSearch::new(&failed).log(line)
     }
 
@@ -433,13 +433,13 @@ mod tests {
     #[test]
     fn the_files_of_a_run_are_not_what_was_denied_to_it() {
         let policy = Policy::builtin("default").unwrap();
-        let around: Surroundings = serde_json::from_str(
+        let context: RunContext = serde_json::from_str(
             r#"{"workspace":"/no/ws","home":"/no/home","tmp":"/no/tmp","board":"none","parent":1,
                 "closed":{"places":["/no"],"own":["/no/home"],"tasks":[]}}"#,
         )
         .unwrap();
         let (command, cwd, tail) = (None, PathBuf::from("/no/ws"), String::new());
-        let failed = Failed { policy, around, command, cwd, search: None, homes: Homes::default(), tail };
+        let failed = Failed { policy, context, command, cwd, search: None, homes: Homes::default(), tail };
         let denial =
             DenialSearch::new(&failed).log("/no/home/prompt: 1: cannot create /usr/x: Read-only file system");
         assert_eq!(denial.unwrap().act, "writing to /usr/x");

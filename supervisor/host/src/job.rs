@@ -228,7 +228,7 @@ pub fn work_telling(
 /// Returns the denied access that kept a run from starting its command, or made the command fail; none if none is found.
 /// Blocks.
 pub fn denied(spec: &RunSpec) -> Option<kernel::Denied> {
-    let identity = spec.surroundings.identity;
+    let identity = spec.run_context.identity;
     if identity.is_none() && nix::unistd::geteuid().is_root() {
         return None;
     }

@@ -53,9 +53,9 @@ fn attend(path: &Path) -> Result<u8, FailedStart> {
     let attention = Attention::register().map_err(|e| FailedStart::new(Step::Shim, &e))?;
     let run = RunDir::open(path).map_err(|e| FailedStart::new(Step::Shim, &e))?;
     let spec = run.shim_spec().map_err(|e| FailedStart::new(Step::Spec, &e))?;
-    let init = spec.surroundings.pid_namespace.map(|namespace| Init::start(namespace, run.path()));
+    let init = spec.run_context.pid_namespace.map(|namespace| Init::start(namespace, run.path()));
     let init = init.transpose().map_err(|e| FailedStart::new(Step::Namespace, &e))?;
-    let keeper = spec.surroundings.proxy.as_deref().map(Keeper::bind).transpose();
+    let keeper = spec.run_context.proxy.as_deref().map(Keeper::bind).transpose();
     let mut keeper = keeper.map_err(|e| FailedStart::new(Step::Spawn, &e))?;
     let (pid, report) = spawn(&run, &spec).map_err(|e| FailedStart::new(Step::Spawn, &e))?;
     let (mut report, mut tree) = (ReportPipe::new(report), Tree::new(pid, init, None));
@@ -133,7 +133,7 @@ fn wait(
 /// is inheritable.
 fn spawn(run: &RunDir, spec: &ShimSpec) -> io::Result<(i32, PipeReader)> {
     // Within its pid namespace, the command sees this process without a number.
-    let parent = if spec.surroundings.pid_namespace.is_some() { 0 } else { std::process::id() };
+    let parent = if spec.run_context.pid_namespace.is_some() { 0 } else { std::process::id() };
     let (report, report_end) = io::pipe()?;
     fcntl(&report_end, FcntlArg::F_SETFD(FdFlag::empty()))?;
     let child = Command::new("/proc/self/exe")

@@ -1,6 +1,5 @@
 //! `__confine <run dir> <report fd> <shim pid> [<messages fd> <receipts fd>]`: applies the run's policy, then becomes
 //! the worker, or the relay of its messages if it takes any.
-//! messages where it takes any.
 //!
 //! A failure before the command is reported to the shim as a step and an error, through a descriptor that closes at the
 //! exec. The exit code means nothing, because a command may use any code.
@@ -117,7 +116,7 @@ fn confine(
         cwd,
         outside,
         policy,
-        mut surroundings,
+        mut run_context,
         cgroup,
         host,
         conversation,
@@ -128,14 +127,14 @@ fn confine(
         take_terminal().map_err(ConfineError::Terminal).map_err(failed)?;
     }
     let Some((command, arguments)) = argv.split_first() else { return Err(failed(ConfineError::NoCommand)) };
-    surroundings.parent = shim;
-    if surroundings.work_cgroup.is_none() {
-        surroundings.work_cgroup = cgroup.map(|cgroup| cgroup.join("work"));
+    run_context.parent = shim;
+    if run_context.work_cgroup.is_none() {
+        run_context.work_cgroup = cgroup.map(|cgroup| cgroup.join("work"));
     }
 
     let host = host.unwrap_or_else(policies::Support::detect);
-    let mut plan = policy.plan(&surroundings, &host).map_err(|error| {
-        let concern = if error.is_general(&surroundings) { Concern::Policy } else { Concern::Run };
+    let mut plan = policy.plan(&run_context, &host).map_err(|error| {
+        let concern = if error.is_general(&run_context) { Concern::Policy } else { Concern::Run };
         failed(ConfineError::Plan(error)).concerning(concern)
     })?;
     let secrets = plan.take_secrets();
@@ -166,7 +165,7 @@ fn confine(
         },
         _ => worker.exec(),
     };
-    let is_own = is_the_runs(Path::new(command), &surroundings);
+    let is_own = is_the_runs(Path::new(command), &run_context);
     let failed = failed(ConfineError::Execute { command: command.clone(), search, source });
     Err(limited(if is_own { failed.concerning(Concern::Run) } else { failed }, Holding::All))
 }
@@ -178,9 +177,9 @@ fn take_terminal() -> io::Result<()> {
 }
 
 /// Returns true if a command is a file in the run's own places, so that its failure concerns this run alone.
-fn is_the_runs(command: &Path, around: &policies::Surroundings) -> bool {
+fn is_the_runs(command: &Path, context: &policies::RunContext) -> bool {
     let is_looked_up = command.components().count() == 1 && !command.is_absolute();
-    let run_directories = [&around.workspace, &around.home, &around.tmp];
+    let run_directories = [&context.workspace, &context.home, &context.tmp];
     !is_looked_up
         && (!command.is_absolute() || run_directories.into_iter().any(|place| command.starts_with(place)))
 }

@@ -160,7 +160,7 @@ fn begin<'a>(
     if let Some(leaf) = leaf.as_ref().filter(|_| !is_placed) {
         join_cgroup(leaf).map_err(|error| FailedStart::new(Step::Cgroup, &error))?;
     }
-    let init = spec.surroundings.pid_namespace.map(|namespace| Init::start(namespace, run.path()));
+    let init = spec.run_context.pid_namespace.map(|namespace| Init::start(namespace, run.path()));
     let init = init.transpose().map_err(|error| FailedStart::new(Step::Namespace, &error))?;
     // Before the worker: what finds this record finds what ends the worker too.
     record::write_pid(run, spec, init.as_ref()).map_err(|error| FailedStart::new(Step::Pid, &error))?;
@@ -173,7 +173,7 @@ fn begin<'a>(
     let files = Files::create(run, spec).map_err(|error| FailedStart::new(Step::Log, &error))?;
     let alarm = Alarm::new().map_err(|error| FailedStart::new(Step::Timer, &error))?;
     // Before the worker, which hands the socket over.
-    let keeper = spec.surroundings.proxy.as_deref().map(Keeper::bind).transpose();
+    let keeper = spec.run_context.proxy.as_deref().map(Keeper::bind).transpose();
     let keeper = keeper.map_err(|error| FailedStart::new(Step::Spawn, &error))?;
     let worker = Worker::spawn(run, spec).map_err(|error| FailedStart::new(Step::Spawn, &error))?;
     if let Some(leaf) = leaf.as_ref().filter(|_| is_placed) {

@@ -66,7 +66,7 @@ impl Worker {
     /// There is no `pre_exec`, so the standard library uses `posix_spawn`; it also resets the signal mask and SIGPIPE for the
     /// child. The process is single-threaded: no other code can spawn while the report pipe is inheritable.
     pub(crate) fn spawn(run: &RunDir, spec: &ShimSpec) -> Result<Self, SpawnError> {
-        let owner = spec.surroundings.identity.map(|identity| (identity.uid, identity.gid));
+        let owner = spec.run_context.identity.map(|identity| (identity.uid, identity.gid));
         let console = spec.terminal.map(|size| Console::open(run, size, owner)).transpose();
         let console = console.map_err(SpawnError::Terminal)?;
         let [stdin, stdout, stderr] = match &console {
@@ -74,7 +74,7 @@ impl Worker {
             None => [stdin(spec)?, Stdio::piped(), Stdio::piped()],
         };
         // From inside a pid namespace the shim has no number.
-        let parent = if spec.surroundings.pid_namespace.is_some() { 0 } else { std::process::id() };
+        let parent = if spec.run_context.pid_namespace.is_some() { 0 } else { std::process::id() };
         let (report, report_end) = io::pipe().map_err(SpawnError::ReportPipe)?;
         fcntl(&report_end, FcntlArg::F_SETFD(FdFlag::empty()))
             .map_err(|error| SpawnError::ReportPipe(error.into()))?;

@@ -83,14 +83,14 @@ pub(super) struct Run {
     /// Handling of uncommitted changes in a worktree, as in `create`
     #[arg(long, value_name = "MODE")]
     commit: Option<CommitMode>,
-    /// Higher goes first
+    /// Priority: tasks with a higher number start first
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
     priority: i64,
     @first;
     /// Give up after this many failures in a row
     #[arg(long, value_name = "N", default_value_t = 1)]
     max_retries: u32,
-    /// Who is notified: a channel of the configuration, as in `create`
+    /// Recipient of notifications: a channel of the configuration, as in `create`
     #[arg(long, value_name = "CHANNEL", env = "SUPERVISOR_CHANNEL")]
     notify: Option<String>,
     @last;

@@ -90,7 +90,7 @@ pub(super) struct Add {
     /// Add it paused
     #[arg(long)]
     paused: bool,
-    /// Who is notified about its tasks: a channel as with `create --notify`; `none` for nobody
+    /// Recipient of notifications about its tasks: a channel, as with `create --notify`; `none` for no notifications
     #[arg(long, value_name = "CHANNEL")]
     channel: Option<String>,
     /// Replace a schedule of that name
@@ -111,10 +111,10 @@ pub(super) struct Add {
     /// Its tenant
     #[arg(long, value_name = "NAME")]
     tenant: Option<Tenant>,
-    /// Where the worker works: scratch, <dir:/path> or <worktree:/repository>
+    /// The worker's directory: scratch, <dir:/path> or <worktree:/repository>
     #[arg(long, value_name = "WHERE")]
     workspace: Option<String>,
-    /// Higher goes first
+    /// Priority: tasks with a higher number start first
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i64>,
     @first;
@@ -124,7 +124,7 @@ pub(super) struct Add {
     /// Handling of uncommitted changes in a worktree: auto, require or no
     #[arg(long, value_name = "MODE")]
     commit: Option<CommitMode>,
-    /// What the worker may touch: a policy's name
+    /// Name of the policy that limits the worker's access
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
     /// A skill for the worker to load (repeatable)

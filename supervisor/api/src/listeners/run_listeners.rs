@@ -28,7 +28,7 @@ use super::bind::bind_unix;
 use super::runtime::WorkersRuntime;
 use super::serve::{BoundedListener, CallerKind, ListenerContext};
 use base::failure::Failure;
-use base::paths::{DOOR, Root, make_dir};
+use base::paths::{RUN_SOCKET, Root, make_dir};
 use host::readiness::readable;
 
 /// Number of connections of a run that may wait to be accepted. Further ones fail with `EAGAIN`, or block in
@@ -114,13 +114,13 @@ impl RunListeners {
 
     /// Opens the listener of a run for a worker of this user. Returns the path of the socket. Blocking.
     pub fn open(&self, board: BoardId, run: RunId, identity: Option<Identity>) -> Result<PathBuf, Failure> {
-        let socket = self.root.run_door(board, run);
+        let socket = self.root.run_socket(board, run);
         // The directory stays the daemon's, so that the worker cannot change or replace its contents.
         let (mode, group) = match identity {
             Some(identity) => (0o710, Some(identity.gid)),
             None => (0o700, None),
         };
-        make_dir(&self.root.run_doors(), 0o711)?;
+        make_dir(&self.root.run_socket_directories(), 0o711)?;
         let file = SocketFile { path: socket.clone(), mode, group };
         self.listen(&mut self.lock(), ListenerOwner { board, run }, file)?;
         Ok(socket)
@@ -128,7 +128,7 @@ impl RunListeners {
 
     /// Reopens the listener of a run that an earlier daemon started, in the directory that its worker knows. Blocking.
     pub fn reopen(&self, board: BoardId, run: RunId) -> Result<(), Failure> {
-        let socket = self.root.run_door(board, run);
+        let socket = self.root.run_socket(board, run);
         let dir = socket.parent().unwrap_or(&socket);
         let meta = std::fs::metadata(dir).map_err(|e| Failure::file("look at", dir, &e))?;
         let (mode, group) = (meta.permissions().mode() & 0o777, Some(meta.gid()));
@@ -143,16 +143,16 @@ impl RunListeners {
             self.unwatch(&listener);
         }
         // Under the lock, so that `put_back` cannot restore it.
-        remove(&self.root.run_door(board, run));
+        remove(&self.root.run_socket(board, run));
     }
 
     /// Removes the sockets of runs that are over. Blocking.
     pub fn sweep(&self) {
         let open = self.lock();
         let kept: Vec<&Path> = open.values().filter_map(|listener| listener.socket.path.parent()).collect();
-        let Ok(entries) = std::fs::read_dir(self.root.run_doors()) else { return };
+        let Ok(entries) = std::fs::read_dir(self.root.run_socket_directories()) else { return };
         for entry in entries.flatten().filter(|entry| !kept.contains(&entry.path().as_path())) {
-            remove(&entry.path().join(DOOR));
+            remove(&entry.path().join(RUN_SOCKET));
         }
     }
 
@@ -184,7 +184,7 @@ impl RunListeners {
             lost.map(|(key, listener)| (*key, listener.socket.clone())).collect();
         for (key, socket) in lost {
             tracing::warn!(socket = %socket.path.display(), "door_put_back");
-            make_dir(&self.root.run_doors(), 0o711)?;
+            make_dir(&self.root.run_socket_directories(), 0o711)?;
             self.listen(&mut open, key, socket)?;
         }
         Ok(())

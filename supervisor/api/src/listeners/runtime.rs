@@ -38,7 +38,7 @@ impl WorkersRuntime {
         };
         Ok(WorkersRuntime {
             accepting: Some(start("workers-porter")?),
-            serving: Some(start("workers-door")?),
+            serving: Some(start("workers-listen")?),
         })
     }
 

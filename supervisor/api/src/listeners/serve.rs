@@ -198,7 +198,7 @@ impl BoundedListener {
             }
         };
         if self.is_news(ConnectionGroup::Anyone) {
-            tracing::warn!(door = ?self.callers, error = %unknown, "unknown_peer");
+            tracing::warn!(listener = ?self.callers, error = %unknown, "unknown_peer");
         }
         let failure = Failure::new(Code::NotPermitted, unknown.to_string()).hint(hint);
         stream.write_now(response(&failure).as_bytes());
@@ -236,7 +236,7 @@ impl BoundedListener {
         if !self.is_news(group) {
             return;
         }
-        tracing::warn!(door = ?self.callers, peer = ?group, %bound, "throttled");
+        tracing::warn!(listener = ?self.callers, peer = ?group, %bound, "throttled");
         if self.callers != CallerKind::Worker {
             return;
         }

@@ -126,8 +126,8 @@ mod tests {
             .unwrap();
         assert_eq!(root.dir(), Path::new("/home/ann/.local/state/supervisor"));
         let board = "6f1c0c4e-7a55-4f0e-9d51-0a8d3a6b1c02".parse().unwrap();
-        let door = root.run_door(board, RunId(12));
-        assert_eq!(door, Path::new("/run/user/7/supervisor/doors/12-6f1c0c4e/sock"));
+        let socket = root.run_socket(board, RunId(12));
+        assert_eq!(socket, Path::new("/run/user/7/supervisor/doors/12-6f1c0c4e/sock"));
         assert_eq!(root.lanes_dir(), Path::new("/home/ann/.config/supervisor/lanes.d"));
     }
 }

@@ -26,7 +26,7 @@ impl Root {
                 make_dir(dir, 0o711)?;
             }
         }
-        make_dir(&self.run_doors(), 0o711)?;
+        make_dir(&self.run_socket_directories(), 0o711)?;
         // A missing directory cannot be hidden from workers, so it is made. If it cannot be made, it holds no
         // settings to hide.
         if !self.config.is_dir() {
@@ -59,7 +59,7 @@ impl Root {
     /// Refuses a root with socket paths that are too long, or, as root, with directories that workers of other uids
     /// cannot traverse.
     pub fn check_reachable(&self) -> Result<(), Failure> {
-        let socket = self.run_door(BoardId(uuid::Uuid::nil()), DIGITS);
+        let socket = self.run_socket(BoardId(uuid::Uuid::nil()), DIGITS);
         let length = socket.as_os_str().len();
         if length > SOCKET_PATH_LIMIT {
             return Err(Failure::usage(format!(

@@ -5,7 +5,7 @@ use std::path::Path;
 use kernel::{BoardName, Run, RunId, TaskId, Timestamp};
 use workspace::{Name, Size};
 
-use super::{CollectResult, Item, Kind, Sweep, places};
+use super::{CollectResult, Item, Kind, Sweep, removal_checks};
 use base::failure::Failure;
 use base::paths::Root;
 
@@ -23,7 +23,7 @@ pub fn remove_all(root: &Root, board: &BoardName, task: &TaskId) -> Result<(), F
 pub(super) fn of_deleted(root: &Root, board: &BoardName, task: &TaskId, sweep: Sweep) -> CollectResult {
     let base = root.logs(board);
     let take = || {
-        places::directory(&base.join(task.as_str()))?;
+        removal_checks::directory(&base.join(task.as_str()))?;
         let stuck = |e: &dyn std::error::Error| CollectResult::Stuck(base::failure::with_causes(e));
         let name = Name::new(task.as_str()).map_err(|e| stuck(&e))?;
         let size = workspace::measure(&base, &name).map_err(|e| stuck(&e))?;
@@ -38,7 +38,7 @@ pub(super) fn of_deleted(root: &Root, board: &BoardName, task: &TaskId, sweep: S
 /// Collects the logs of a task's runs that ended before a time.
 pub(super) fn of_task(dir: &Path, task: &TaskId, runs: &[Run], before: Timestamp, sweep: Sweep) -> Vec<Item> {
     let item = |path: &Path, result| Item::for_path(Kind::Log, path, Some(task), result);
-    if let Err(result) = places::directory(dir) {
+    if let Err(result) = removal_checks::directory(dir) {
         return item(dir, result).into_iter().collect();
     }
     let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };

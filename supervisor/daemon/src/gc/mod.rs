@@ -7,7 +7,7 @@
 mod collection;
 mod item;
 mod logs;
-mod places;
+mod removal_checks;
 mod runs;
 mod scratch;
 mod sessions;

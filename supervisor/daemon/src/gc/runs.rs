@@ -7,13 +7,13 @@ use kernel::Run;
 use shim::rundir::{LockState, RunDir, RunDirError};
 use workspace::{Name, Size};
 
-use super::{CollectResult, Sweep, places};
+use super::{CollectResult, Sweep, removal_checks};
 use host::{ended, remove};
 
 /// Collects the directory of a run that is over or unknown to the board.
 pub(super) fn directory(path: &Path, sweep: Sweep) -> CollectResult {
     let take = || {
-        places::directory(path)?;
+        removal_checks::directory(path)?;
         let stuck = |e: &dyn std::error::Error| CollectResult::Stuck(base::failure::with_causes(e));
         let size = size_of(path)?;
         // A name with a dot marks an interrupted removal: no shim can find the directory any more.
@@ -49,23 +49,23 @@ pub(super) fn directory(path: &Path, sweep: Sweep) -> CollectResult {
 /// Collects the home and the temporary files of such a run.
 pub(super) fn home(path: &Path, run: Option<&Run>, sweep: Sweep) -> CollectResult {
     let take = || {
-        let meta = places::directory(path)?;
-        if meta.uid() != places::own_uid() {
+        let meta = removal_checks::directory(path)?;
+        if meta.uid() != removal_checks::own_uid() {
             return Err(CollectResult::Foreign(format!("it belongs to uid {}", meta.uid())));
         }
         let mut size = Size { bytes: 0, entries: 1 };
         for part in ["home", "tmp"] {
-            let meta = match places::directory(&path.join(part)) {
+            let meta = match removal_checks::directory(&path.join(part)) {
                 Ok(meta) => meta,
                 Err(CollectResult::Absent) => continue,
                 Err(result) => return Err(result),
             };
             let expected = run.and_then(|run| run.worker_uid);
-            if meta.uid() != places::own_uid() && expected.is_some_and(|uid| uid != meta.uid()) {
+            if meta.uid() != removal_checks::own_uid() && expected.is_some_and(|uid| uid != meta.uid()) {
                 return Err(CollectResult::Foreign(format!("{part} in it belongs to uid {}", meta.uid())));
             }
             let name = Name::new(part).map_err(|e| CollectResult::Stuck(e.to_string()))?;
-            let held = places::measure(places::identity(meta.uid()), path, &name)?;
+            let held = removal_checks::measure(removal_checks::identity(meta.uid()), path, &name)?;
             size = Size { bytes: size.bytes + held.bytes, entries: size.entries + held.entries };
         }
         if sweep == Sweep::Remove {

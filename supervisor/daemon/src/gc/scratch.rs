@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use kernel::{BoardName, Holder, Status, Task, TaskId, Verdict};
 use workspace::{Job, Name};
 
-use super::{CollectResult, Sweep, places, sessions};
+use super::{CollectResult, Sweep, removal_checks, sessions};
 use base::failure::Failure;
 use base::paths::Root;
 use host::job;
@@ -62,12 +62,12 @@ impl Scratch<'_> {
     /// Examines the workspace, or removes it. Blocking.
     pub fn collect(&self, sweep: Sweep) -> CollectResult {
         let path = self.root.workspaces(self.board).join(self.task.as_str());
-        let meta = match places::directory(&path) {
+        let meta = match removal_checks::directory(&path) {
             Ok(meta) => meta,
             Err(result) => return result,
         };
         // An interrupted preparation leaves an empty directory whose owner was not changed yet.
-        let unfinished = meta.uid() == places::own_uid() && is_empty(&path);
+        let unfinished = meta.uid() == removal_checks::own_uid() && is_empty(&path);
         if !unfinished && let Some(why) = self.owner.refuse(meta.uid()) {
             return CollectResult::Foreign(why);
         }
@@ -78,14 +78,14 @@ impl Scratch<'_> {
     }
 
     fn take(&self, path: &Path, meta: &Metadata, sweep: Sweep) -> Result<CollectResult, CollectResult> {
-        let _lease = places::lease(&self.root.leases(), path, meta, self.board.as_str())?;
+        let _lease = removal_checks::lease(&self.root.leases(), path, meta, self.board.as_str())?;
         let name = Name::new(self.task.as_str()).map_err(|e| CollectResult::Stuck(e.to_string()))?;
         let base = self.root.workspaces(self.board);
-        let identity = places::identity(meta.uid());
-        let size = places::measure(identity, &base, &name)?;
+        let identity = removal_checks::identity(meta.uid());
+        let size = removal_checks::measure(identity, &base, &name)?;
         if sweep == Sweep::Remove {
             let job = Job::RemoveScratch { base, name };
-            job::work(identity, Vec::new(), vec![path.to_owned()], job).map_err(places::stuck)?;
+            job::work(identity, Vec::new(), vec![path.to_owned()], job).map_err(removal_checks::stuck)?;
             match std::fs::remove_dir(path) {
                 Err(e) if e.kind() != ErrorKind::NotFound => return Err(CollectResult::Stuck(e.to_string())),
                 _ => {}

@@ -6,7 +6,7 @@ use std::path::Path;
 use kernel::{BoardName, TaskId};
 use workspace::{Job, Name, Size};
 
-use super::{CollectResult, Sweep, places};
+use super::{CollectResult, Sweep, removal_checks};
 use base::paths::Root;
 use host::job;
 
@@ -14,7 +14,7 @@ use host::job;
 pub fn of_task(root: &Root, board: &BoardName, task: &TaskId, sweep: Sweep) -> CollectResult {
     let base = root.sessions(board).join(task.as_str());
     let take = || {
-        places::directory(&base)?;
+        removal_checks::directory(&base)?;
         let mut size = Size { bytes: 0, entries: 1 };
         let stuck = |e: std::io::Error| CollectResult::Stuck(e.to_string());
         for entry in std::fs::read_dir(&base).map_err(stuck)? {
@@ -34,13 +34,13 @@ pub fn of_task(root: &Root, board: &BoardName, task: &TaskId, sweep: Sweep) -> C
 /// it, so a job process under the worker's uid empties it.
 pub fn of_profile(base: &Path, name: &str, sweep: Sweep) -> Result<Size, CollectResult> {
     let path = base.join(name);
-    let meta = places::directory(&path)?;
+    let meta = removal_checks::directory(&path)?;
     let name = Name::new(name).map_err(|e| CollectResult::Stuck(e.to_string()))?;
-    let identity = places::identity(meta.uid());
-    let size = places::measure(identity, base, &name)?;
+    let identity = removal_checks::identity(meta.uid());
+    let size = removal_checks::measure(identity, base, &name)?;
     if sweep == Sweep::Remove {
         let job = Job::RemoveScratch { base: base.to_owned(), name };
-        job::work(identity, Vec::new(), vec![path.clone()], job).map_err(places::stuck)?;
+        job::work(identity, Vec::new(), vec![path.clone()], job).map_err(removal_checks::stuck)?;
         match std::fs::remove_dir(&path) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
                 return Err(CollectResult::Stuck(e.to_string()));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use kernel::{BoardName, Run, Task, WorkspaceSpec};
 use workspace::{Job, Loss, Name, Origin, Size, Worktree, directory};
 
-use super::{CollectResult, Sweep, places};
+use super::{CollectResult, Sweep, removal_checks};
 use base::paths::Root;
 use host::job::{self, Cause, JobFailure};
 
@@ -49,9 +49,9 @@ pub(super) fn collect(
 ) -> CollectResult {
     let task = worktree.id.clone();
     let take = || {
-        job::require_answer(&worktree.repository).map_err(places::stuck)?;
+        job::require_answer(&worktree.repository).map_err(removal_checks::stuck)?;
         // A missing directory may have left its branch.
-        let meta = match places::directory(path) {
+        let meta = match removal_checks::directory(path) {
             Ok(meta) => Some(meta),
             Err(CollectResult::Absent) => None,
             Err(result) => return Err(result),
@@ -65,7 +65,7 @@ pub(super) fn collect(
             });
         };
         // The owner must match the run that worked there: another user may have replaced the directory.
-        let expected = run.worker_uid.unwrap_or_else(places::own_uid);
+        let expected = run.worker_uid.unwrap_or_else(removal_checks::own_uid);
         if let Some(meta) = meta.as_ref().filter(|meta| meta.uid() != expected) {
             return Err(CollectResult::Foreign(format!(
                 "it belongs to uid {}, and its worker was uid {expected}",
@@ -81,11 +81,13 @@ pub(super) fn collect(
             return Err(CollectResult::Foreign(format!("its repository belongs to uid {} now", owner.uid)));
         }
         let leases = root.leases();
-        let _lease =
-            meta.as_ref().map(|meta| places::lease(&leases, path, meta, board.as_str())).transpose()?;
-        let identity = places::identity(owner.uid);
+        let _lease = meta
+            .as_ref()
+            .map(|meta| removal_checks::lease(&leases, path, meta, board.as_str()))
+            .transpose()?;
+        let identity = removal_checks::identity(owner.uid);
         let size = match meta {
-            Some(_) => places::measure(identity, &worktree.directory(), &worktree.id)?,
+            Some(_) => removal_checks::measure(identity, &worktree.directory(), &worktree.id)?,
             None => Size::default(),
         };
         let write = vec![worktree.repository.clone()];
@@ -94,7 +96,7 @@ pub(super) fn collect(
             Sweep::Remove => Job::RemoveWorktree { worktree, loss },
         };
         job::work(identity, job::system_reads(), write, job)
-            .map_err(|failure| places::stuck(with_way_out(failure, board, &task)))?;
+            .map_err(|failure| removal_checks::stuck(with_way_out(failure, board, &task)))?;
         Ok(CollectResult::Gone(size))
     };
     take().unwrap_or_else(|result| result)

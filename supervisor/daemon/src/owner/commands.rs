@@ -13,7 +13,7 @@ use kernel::{BoardName, DueCommand, View};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use crate::run::context::Context;
-use crate::run::place::unknown_creator;
+use crate::run::workspace_setup::unknown_creator;
 use base::failure::Failure;
 use setup::automation::schedules::require_command;
 

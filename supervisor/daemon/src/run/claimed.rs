@@ -60,7 +60,7 @@ pub fn search(
     if run_state.identity.is_none() && nix::unistd::geteuid().is_root() {
         return Search::Founded;
     }
-    let in_git = run_state.begun.is_some();
+    let in_git = run_state.git_start.is_some();
     if let Some(name) = moving_name(handoff.metadata.as_ref()).filter(|_| in_git) {
         return Search::Unfounded(
             Failure::usage(format!("the commit `{name}` is a name that moves, and no id")).hint(
@@ -75,7 +75,7 @@ pub fn search(
         worktree: run_state.worktree.clone(),
         workspace: spec.cwd,
     };
-    let (read, write) = run_state.begun.as_ref().map_or_else(
+    let (read, write) = run_state.git_start.as_ref().map_or_else(
         || (job::system_reads(), vec![claims.workspace.clone()]),
         super::evidence::GitStart::reach,
     );

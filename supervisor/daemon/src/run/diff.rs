@@ -10,8 +10,8 @@ use policies::Identity;
 use tokio_util::sync::CancellationToken;
 use workspace::{Detail, Diff, DiffOf, Evidence, Job, Outcome, Worktree};
 
-use super::place;
 use super::records::Records;
+use super::workspace_setup;
 use base::exit::Code;
 use base::failure::Failure;
 use base::paths::Root;
@@ -127,15 +127,15 @@ fn of_run<'a>(root: &Root, board: &BoardName, run: &'a Run) -> Result<Option<Sto
         return Ok(None);
     }
     let records = Records::read(&root.run_dir(board, run.id)).map_err(Failure::failed)?;
-    let Some(note) = records.run_state else { return Ok(None) };
-    let Some(begun) = &note.begun else { return Ok(None) };
+    let Some(run_state) = records.run_state else { return Ok(None) };
+    let Some(git_start) = &run_state.git_start else { return Ok(None) };
     let live = Live {
-        tree: begun.tree().to_owned(),
-        worktree: note.worktree.clone(),
-        identity: note.identity(),
-        reach: begun.reach(),
+        tree: git_start.tree().to_owned(),
+        worktree: run_state.worktree.clone(),
+        identity: run_state.identity(),
+        reach: git_start.reach(),
     };
-    Ok(Some(Stood { run, base: begun.head().map(str::to_owned), head: None, live: Some(live) }))
+    Ok(Some(Stood { run, base: git_start.head().map(str::to_owned), head: None, live: Some(live) }))
 }
 
 /// Returns the parameters for an ended run: its tree if the tree exists and no later run has worked in it, else its last
@@ -154,7 +154,7 @@ fn left(
     let spec = task.workspace.spec().ok_or_else(|| gone("its workspace is not a git working tree"))?;
     let (directory, tree) = match spec {
         WorkspaceSpec::Worktree { repository: Some(repository) } => {
-            let worktree = place::worktree(spec, &task.id).map(|worktree| worktree.path());
+            let worktree = workspace_setup::worktree(spec, &task.id).map(|worktree| worktree.path());
             (repository.clone(), worktree)
         }
         WorkspaceSpec::Directory(path) => (path.clone(), Some(path.clone())),
@@ -165,7 +165,7 @@ fn left(
     let worked_there = |tree: &Path, run: &Run| run.workspace_path.as_deref() == tree.to_str();
     // The directory may have been replaced since the run, so its owner is compared with the run's user before anything in
     // it is read.
-    let existing = place::existing_directory(spec, &directory, cancel)?;
+    let existing = workspace_setup::existing_directory(spec, &directory, cancel)?;
     if existing.path != directory {
         return Err(gone(&format!("there is no {}", directory.display())));
     }

@@ -107,7 +107,7 @@ pub(super) async fn conclude(
     let mut shown_at: Option<EventId> = None;
     let ending = loop {
         // Taken at each try: a reply of a host may have arrived since the last one.
-        let contact = context.host.ways.last_contact(board, run.id);
+        let contact = context.host.proxies.last_contact(board, run.id);
         let mut asked = RunFacts { contact, ..facts.clone() };
         let proof = tokio::task::spawn_blocking(move || (evidence_of_life::prove(&mut asked), asked)).await;
         let why = match proof {
@@ -171,9 +171,9 @@ pub(super) async fn conclude(
         tell_started(context, board, key, run, &dir).await;
     }
     // Only the proxy knows the last refused host, and the time at which a service accepts requests again.
-    let ways = (board.id(), run.id);
-    let ending = with_denied_host(ending, context.host.ways.last_denied(ways));
-    let cause = not_before(ending.cause, context.host.ways.opens(ways));
+    let run_key = (board.id(), run.id);
+    let ending = with_denied_host(ending, context.host.proxies.last_denied(run_key));
+    let cause = not_before(ending.cause, context.host.proxies.opens(run_key));
     let ending = Ending { cause, ..ending };
     finish(context, board, key, run, ending).await;
 }

@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::fault::{Fault, LaunchError};
 use super::provision::Provision;
-use super::{closed, place};
+use super::{closed_paths, workspace_setup};
 use base::exit::Code;
 use base::failure::Failure;
 use host::job::{self, Asker};
@@ -24,15 +24,17 @@ pub fn provide(service: &Service, board: &BoardHandle, task: &Task) -> Result<Pl
             ..Failure::new(Code::TryAgain, failure.message)
         })?;
     }
-    closed::check(root, &service.config().worker, spec)?;
+    closed_paths::check(root, &service.config().worker, spec)?;
     let cancel = CancellationToken::new();
-    let daemon_user =
-        place::OwnNumbers { uid: task.worker_uid, gid: &|| Provision::own_gid(service, board, &task.id) };
-    let identity = place::identity(spec, task, &daemon_user, &cancel).map_err(|e| refused(&e))?;
+    let daemon_user = workspace_setup::OwnNumbers {
+        uid: task.worker_uid,
+        gid: &|| Provision::own_gid(service, board, &task.id),
+    };
+    let identity = workspace_setup::identity(spec, task, &daemon_user, &cancel).map_err(|e| refused(&e))?;
     let workspaces = root.workspaces(board.name());
-    let at = place::At { board: board.name(), workspaces: &workspaces };
+    let at = workspace_setup::At { board: board.name(), workspaces: &workspaces };
     let asker = Asker { cancel: &cancel, on_checkout: &|_| {} };
-    let prepared = place::workspace(spec, task, at, identity, &asker).map_err(|e| refused(&e))?;
+    let prepared = workspace_setup::workspace(spec, task, at, identity, &asker).map_err(|e| refused(&e))?;
     if let (WorkspaceSpec::Directory(_), Some(run)) = (spec, task.current_run_id) {
         match lease(service.root(), board.name(), &task.id, run, &prepared) {
             Ok(lease) => board.external_leases().keep(run, lease),

@@ -67,7 +67,7 @@ pub(super) async fn finish(
     taken.join(take_artifacts(context, board, key, run, &records).await);
     let taken = Arc::new(taken);
     failpoint::pass("after-artifacts");
-    context.host.ways.close((board.id(), run.id));
+    context.host.proxies.close((board.id(), run.id));
     keep_files(context, key, run, &records).await;
     clean_places(context, board, run.id, &records).await;
     // Before the board is told: the next run of the task may start at once, and opens it again.
@@ -198,7 +198,7 @@ async fn seal(
     // The records of a copied run directory are empty: its worktree belongs to another root, whose worker may use it.
     let Some(run_state) = &records.run_state else { return (TakenFiles::default(), None) };
     let Some(worktree) = run_state.worktree.clone() else { return (TakenFiles::default(), None) };
-    let start = run_state.begun.as_ref().and_then(evidence::GitStart::head);
+    let start = run_state.git_start.as_ref().and_then(evidence::GitStart::head);
     loop {
         let tree = worktree.clone();
         let sealed = tokio::task::spawn_blocking(move || seal::seal(tree, identity)).await;
@@ -296,7 +296,7 @@ async fn gather_evidence(run: &Run, records: &Records) -> Option<Value> {
     if run.purpose == Purpose::Check {
         return None;
     }
-    let (git_start, identity) = (records.run_state.as_ref()?.begun.clone()?, records.identity());
+    let (git_start, identity) = (records.run_state.as_ref()?.git_start.clone()?, records.identity());
     tokio::task::spawn_blocking(move || evidence::gather(&git_start, identity)).await.ok()
 }
 
@@ -344,10 +344,10 @@ async fn take_artifacts(
 /// run has ended.
 async fn keep_files(context: &Context, key: &TaskKey, run: &Run, records: &Records) {
     let (identity, root) = (records.identity(), context.host.root.clone());
-    let Some(keeping) = records.run_state.as_ref().and_then(|run_state| run_state.keeping.clone()) else {
+    let Some(retention) = records.run_state.as_ref().and_then(|run_state| run_state.retained.clone()) else {
         return;
     };
-    let retained = tokio::task::spawn_blocking(move || keeping.keep(&root, identity)).await;
+    let retained = tokio::task::spawn_blocking(move || retention.keep(&root, identity)).await;
     let error = match retained {
         Ok(Ok(())) => return,
         Ok(Err(error)) => error.to_string(),
@@ -379,9 +379,9 @@ async fn clean_places(context: &Context, board: &BoardHandle, run: kernel::RunId
     let recorded = records.spec.as_ref().and_then(|spec| spec.cgroup.clone());
     let groups: BTreeSet<_> = run_group.into_iter().chain(recorded).collect();
     let noted = records.run_state.as_ref().map(RunState::identity);
-    let doors = Arc::clone(&context.host.doors);
+    let run_listeners = Arc::clone(&context.host.run_listeners);
     // In a blocking thread, because it removes files.
-    drop(tokio::task::spawn_blocking(move || doors.close(id, run)).await);
+    drop(tokio::task::spawn_blocking(move || run_listeners.close(id, run)).await);
     // First the home, which holds copies of logins and secrets.
     let (place, home) = (private.display().to_string(), private);
     let removed = with_room(move || match noted {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use kernel::{Clock as _, Purpose, WorkspaceSpec};
-use policies::{BoardAccess, Identity, LaneHosts, Policy, SecretError, SecretStores, Surroundings};
+use policies::{BoardAccess, Identity, LaneHosts, Policy, RunContext, SecretError, SecretStores};
 use shim::rundir::{Conversation, LeaseSpec, RunDir, RunSpec, VERSION, boottime_us};
 use workspace::{CheckedOut, Prepared};
 
@@ -16,14 +16,14 @@ use super::fault::LaunchError;
 use super::files;
 use super::login_shell;
 use super::order::{Host, Order};
-use super::place;
 use super::private::Private;
 use super::retained_files::{self, HomeOwner};
+use super::run_context::{Parts, closed_paths_of, run_context};
 use super::run_state::RunState;
 use super::session::{self, Next, SessionDir, SessionDirState, SessionOwner};
 use super::stage::Stage;
-use super::surroundings::{Parts, closed_places, surroundings};
 use super::survivors::ROOT_ID;
+use super::workspace_setup;
 use base::failpoint;
 use base::failure::Failure;
 use host::job::Asker;
@@ -83,16 +83,16 @@ pub(crate) fn prepare(
     check_secrets(order, &stores)?;
     let workspace = workspace_of(order)?;
     // The user decides about all that follows: places are made for it, and jobs run as it.
-    let own_numbers = place::OwnNumbers { uid: order.own_uid, gid: own_gid };
-    let identity = place::identity(workspace, &order.task, &own_numbers, &order.cancel)?;
+    let own_numbers = workspace_setup::OwnNumbers { uid: order.own_uid, gid: own_gid };
+    let identity = workspace_setup::identity(workspace, &order.task, &own_numbers, &order.cancel)?;
     let workspaces = host.root.workspaces(&order.board);
-    let at = place::At { board: &order.board, workspaces: &workspaces };
+    let at = workspace_setup::At { board: &order.board, workspaces: &workspaces };
     let asker = Asker { cancel: &order.cancel, on_checkout };
-    let prepared = place::workspace(workspace, &order.task, at, identity, &asker)?;
+    let prepared = workspace_setup::workspace(workspace, &order.task, at, identity, &asker)?;
     let git_start = evidence::begin(workspace, &prepared, identity, &order.cancel);
     let deadline_us = u64::try_from(order.deadline.as_micros()).ok();
     let now = kernel::SystemClock.now();
-    let deadline = deadline_us.map(|deadline| place::wall_seconds(now, boottime_us(), deadline));
+    let deadline = deadline_us.map(|deadline| workspace_setup::wall_seconds(now, boottime_us(), deadline));
     let (role, skills) = (order.role_prompt.as_deref(), order.lane.skill_text(&order.skills));
     let commit = order.task.commits.mode.unwrap_or_else(|| order.lane.commit_mode());
     let branch = prepared.branch.as_ref().map(|branch| Branch { name: branch.name.clone(), commit });
@@ -128,7 +128,7 @@ pub(crate) fn prepare(
     home_files.extend(order.lane.skill_files(&order.skills));
     private.make(identity, &prompt, &home_files, link)?;
     let sessions = session_dir.as_ref().map(|kept| kept.dir.as_path());
-    let keeping = inhabitant(order)
+    let retained = inhabitant(order)
         .map(|who| retained_files::place_retained(&host.root, who, &private.home, sessions, identity))
         .transpose()?
         .flatten();
@@ -141,7 +141,7 @@ pub(crate) fn prepare(
     let board = host.way(order, identity)?;
     let kept = session_dir.map(|kept| kept.dir);
     let private_dirs = std::iter::once(home).chain(kept.clone()).collect();
-    let closed = closed_places(host, order, workspace, &prepared, private_dirs, &board)
+    let closed = closed_paths_of(host, order, workspace, &prepared, private_dirs, &board)
         .map_err(|e| LaunchError::refusal(Stage::FindRoots, Environment::Root, e))?;
     let start = start(order, places, &prompt, session, deadline, &board);
     let read = start.read.iter().cloned().chain(authorities::file(&order.policy, &private.home));
@@ -156,8 +156,8 @@ pub(crate) fn prepare(
         board,
         stores,
     };
-    let surroundings = surroundings(host, order, parts);
-    let spec = run_spec(host, order, &prepared, start, deadline_us, cgroup.as_deref(), surroundings);
+    let run_context = run_context(host, order, parts);
+    let spec = run_spec(host, order, &prepared, start, deadline_us, cgroup.as_deref(), run_context);
     let path = host.root.run_dir(&order.board, order.run.id);
     make_dirs(&[spec.log.parent(), Some(&host.root.runs(&order.board))])?;
     // Up to here nothing outside the private places says that the run exists; from here on a daemon recovers it.
@@ -170,12 +170,12 @@ pub(crate) fn prepare(
         rules: EndingRules::of_run(&order.lane, order.run.purpose, session),
         identity: identity.map(|identity| (identity.uid, identity.gid)),
         exclusive_uid: identity.is_some() && order.own_uid.is_some(),
-        worktree: place::worktree(workspace, &order.task.id),
+        worktree: workspace_setup::worktree(workspace, &order.task.id),
         commit,
-        begun: git_start,
+        git_start,
         reviewer: order.config.review.profile.clone(),
-        keeping,
-        share: order.resources.clone(),
+        retained,
+        pool_claim: order.resources.clone(),
         lane: lane.clone(),
         failure_limit: order.limits.failure_limit,
     };
@@ -278,7 +278,7 @@ fn run_spec(
     start: Start,
     deadline_us: Option<u64>,
     cgroup: Option<&Path>,
-    surroundings: Surroundings,
+    run_context: RunContext,
 ) -> RunSpec {
     RunSpec {
         version: VERSION,
@@ -288,7 +288,7 @@ fn run_spec(
         run: order.run.id.get(),
         nonce: order.run.nonce.clone().unwrap_or_default(),
         argv: start.argv,
-        env: environment(host, order, prepared, start.env, &surroundings),
+        env: environment(host, order, prepared, start.env, &run_context),
         cwd: prepared.path.clone(),
         outside: start.outside,
         stdin: start.stdin,
@@ -309,7 +309,7 @@ fn run_spec(
             .filter(|_| order.run.purpose != Purpose::Check)
             .and_then(|limit| u64::try_from(limit.as_millis()).ok()),
         policy: order.policy.clone(),
-        surroundings,
+        run_context,
         cgroup: cgroup.map(Path::to_owned),
         event_socket: host.root.shim_event_socket(),
         host: Some(host.support.clone()),
@@ -332,22 +332,22 @@ fn environment(
     order: &Order,
     prepared: &Prepared,
     mut set: BTreeMap<String, String>,
-    around: &Surroundings,
+    run_context: &RunContext,
 ) -> BTreeMap<String, String> {
     set.insert(ROOT_ID.to_owned(), host.root_id.clone());
     let program_dir = host.root.bin();
-    let installed = around.execute.iter().filter(|dir| **dir != program_dir);
+    let installed = run_context.execute.iter().filter(|dir| **dir != program_dir);
     let programs: Vec<PathBuf> = std::iter::once(program_dir.clone()).chain(search_path(installed)).collect();
     let all = order.policy.environment(
         |name| std::env::var_os(name),
-        around,
+        run_context,
         &programs,
         &prepared.environment,
         set,
     );
     let texts = all.into_iter().filter_map(|(name, value)| Some((name, value.into_string().ok()?)));
     let mut env = texts.collect();
-    authorities::name(&mut env, &order.policy, &around.home);
+    authorities::name(&mut env, &order.policy, &run_context.home);
     login_shell::keep_path(&mut env);
     env
 }

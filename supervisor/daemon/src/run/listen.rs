@@ -90,7 +90,7 @@ async fn listen(
             refused_since = is_refused.then(|| refused_since.unwrap_or_else(Instant::now));
         }
         // The proxy counts refusals as well, for an agent whose output does not show them.
-        let answered = rules.refused_for(&context.host.ways.contact((board.id(), run)).replies);
+        let answered = rules.refused_for(&context.host.proxies.contact((board.id(), run)).replies);
         let refused_for = refused_since.map(|since| since.elapsed()).max(answered);
         if let (Some(refused_for), Some(limit)) = (refused_for, rules.retry_limit())
             && refused_for >= limit

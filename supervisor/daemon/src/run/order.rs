@@ -32,8 +32,8 @@ pub(crate) struct Host {
     pub pid_namespace: Result<PidNamespace, String>,
     pub(crate) spares: Spares,
     pub port: Option<u16>,
-    pub doors: Arc<RunListeners>,
-    pub ways: RunProxies,
+    pub run_listeners: Arc<RunListeners>,
+    pub proxies: RunProxies,
     pub hostname: String,
     pub boot_id: String,
     /// Identity of the root's directory.
@@ -53,7 +53,7 @@ impl Host {
 
     /// Releases the daemon's resources on the host, and leaves live runs their own.
     pub(crate) fn leave(&self) {
-        self.ways.keep_figures();
+        self.proxies.keep_figures();
         self.spares.close();
         if let Ok(cgroups) = &self.cgroups {
             cgroups.remove();
@@ -69,7 +69,7 @@ impl Host {
         if let Some(port) = self.port {
             return Ok(BoardAccess::Port(port));
         }
-        let opened = self.doors.open(order.board_id, order.run.id, identity);
+        let opened = self.run_listeners.open(order.board_id, order.run.id, identity);
         let refused = |e| LaunchError::refusal(Stage::MakeSocket, Environment::Root, e);
         opened.map(BoardAccess::Socket).map_err(refused)
     }

@@ -57,7 +57,7 @@ pub(crate) fn recover(context: &Arc<Context>, board: &Arc<BoardHandle>) -> Resul
         reopen_proxy(context, board, run, task.as_ref());
         if context.host.port.is_none()
             && run.purpose != Purpose::Check
-            && let Err(error) = context.host.doors.reopen(board.id(), run.id)
+            && let Err(error) = context.host.run_listeners.reopen(board.id(), run.id)
         {
             // Its worker cannot reach the board until the next daemon. The worker goes on, and its end is noticed.
             tracing::error!(task = %key, run = %run.id, %error, "door_not_made");
@@ -80,7 +80,7 @@ fn resources_of(
 ) -> PoolClaim {
     let run_state = RunState::read(&context.host.root.run_dir(board, run.id)).ok().flatten();
     let now = || run.profile.as_ref().map(|profile| roster.pool_claim(profile, config));
-    run_state.map_or_else(|| now().unwrap_or_default().with(named), |run_state| run_state.share)
+    run_state.map_or_else(|| now().unwrap_or_default().with(named), |run_state| run_state.pool_claim)
 }
 
 /// Restores the limits of a live run. If the policy's limits cannot be enforced, returns a request to end the run,
@@ -98,7 +98,7 @@ fn take_over(context: &Context, board: &BoardName, run: &Run) -> Option<StopRequ
 fn reopen_proxy(context: &Context, board: &Arc<BoardHandle>, run: &Run, task: Option<&Task>) {
     let Ok(dir) = RunDir::open(&context.host.root.run_dir(board.name(), run.id)) else { return };
     let Ok(spec) = dir.spec() else { return };
-    let Some(keeper) = spec.surroundings.proxy else { return };
+    let Some(keeper) = spec.run_context.proxy else { return };
     let served = ProxiedRun {
         run: run.id,
         tenant: task.and_then(|task| task.tenant.clone()),
@@ -109,7 +109,7 @@ fn reopen_proxy(context: &Context, board: &Arc<BoardHandle>, run: &Run, task: Op
         stores: context.host.root.secret_stores(),
         ca: context.service.config().proxy.ca.clone(),
     };
-    if let Err(error) = context.host.ways.open(board, served) {
+    if let Err(error) = context.host.proxies.open(board, served) {
         tracing::error!(run = %run.id, %error, "proxy_not_served");
     }
 }

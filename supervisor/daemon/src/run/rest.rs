@@ -4,8 +4,8 @@ use kernel::{CommitMode, Counted, Run, Task, Timestamp};
 use policies::Identity;
 use workspace::{CommitTerms, Job, Outcome, Span, Uncommitted, Worktree};
 
-use super::place;
 use super::seal::SealedTree;
+use super::workspace_setup;
 use base::terminal::printable;
 use host::job;
 
@@ -36,7 +36,11 @@ pub(super) fn terms(task: &Task, run: &Run, at: Timestamp) -> CommitTerms {
     let message = format!(
         "{title}\n\nThe supervisor committed the changes that run {run_id} of task {id} left uncommitted.\n"
     );
-    CommitTerms { author: place::author(run.profile.as_ref()), message, at: at.as_micros() / 1_000_000 }
+    CommitTerms {
+        author: workspace_setup::author(run.profile.as_ref()),
+        message,
+        at: at.as_micros() / 1_000_000,
+    }
 }
 
 /// Looks for uncommitted changes, and commits them by the terms. Blocks.

@@ -30,13 +30,16 @@ pub(crate) struct RunState {
     /// Handling of the changes that it leaves uncommitted there.
     pub commit: CommitMode,
     /// Git state at its start, if it works in git.
-    pub begun: Option<GitStart>,
+    #[serde(rename = "begun")]
+    pub git_start: Option<GitStart>,
     /// Profile that reviews the work if the worker asks for a review by its exit.
     pub reviewer: Option<Profile>,
     /// Files of its home to keep.
-    pub keeping: Option<Retention>,
+    #[serde(rename = "keeping")]
+    pub retained: Option<Retention>,
     /// Limited resources that it takes.
-    pub share: PoolClaim,
+    #[serde(rename = "share")]
+    pub pool_claim: PoolClaim,
     /// Lane of the work and its hosts; none for a check.
     pub lane: Option<LaneHosts>,
     /// Number of counted failures in a row after which the task is blocked.

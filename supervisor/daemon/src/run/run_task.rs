@@ -97,7 +97,7 @@ pub(crate) async fn run_task(
     let stores = context.host.root.secret_stores();
     let (dir, lane) = (launch.dir.path(), launch.lane.clone());
     let served = ProxiedRun { run: run.id, tenant, policy: &launch.policy, lane, keeper, dir, stores, ca };
-    if let Err(error) = context.host.ways.open(&board, served) {
+    if let Err(error) = context.host.proxies.open(&board, served) {
         tracing::error!(task = %key, run = %run.id, %error, "proxy_not_served");
     }
     record_workspace(&board, &run, &launch).await;

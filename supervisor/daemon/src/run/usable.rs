@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 use workspace::Job;
 use workspace::directory::ExistingDirectory;
 
-use super::closed;
-use super::place::{existing_directory, remedy};
+use super::closed_paths;
+use super::workspace_setup::{existing_directory, remedy};
 use base::exit::Code;
 use base::failure::Failure;
 use base::paths::Root;
@@ -81,7 +81,7 @@ fn look(
         found => found,
     };
     // The file system has responded, so this look and the following ones are short.
-    closed::check(root, config, spec)?;
+    closed_paths::check(root, config, spec)?;
     let existing = existing.map_err(|failure| match spec {
         // A directory made there would be no repository.
         WorkspaceSpec::Worktree { .. } if !unlinked::exists(path) => {

@@ -2,7 +2,7 @@
 
 use super::fault::Invariant;
 
-/// A fault in the simulated surroundings; the rules are the real ones.
+/// A fault in the simulated host; the rules are the real ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plant {
     /// A claim is released while its worker may live.

@@ -53,7 +53,7 @@ pub struct Browsers {
     state: Mutex<State>,
     /// Lock for writes of the file, which are slow. Requests look up sessions without it.
     writing: Mutex<()>,
-    door: Mutex<Option<mpsc::Sender<Opening>>>,
+    listener: Mutex<Option<mpsc::Sender<Opening>>>,
     changed: Notify,
 }
 
@@ -102,8 +102,8 @@ fn digest(secret: &str) -> [u8; 32] {
 impl Browsers {
     /// Makes the state for a root. [`Browsers::load`] reads the file.
     pub fn new(root: &Root) -> Self {
-        let (state, writing, door) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Browsers { path: root.browser_sessions(), state, writing, door, changed: Notify::new() }
+        let (state, writing, listener) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Browsers { path: root.browser_sessions(), state, writing, listener, changed: Notify::new() }
     }
 
     /// Loads the sessions that an earlier daemon stored. An unreadable file counts as empty. Blocking.
@@ -117,7 +117,7 @@ impl Browsers {
     /// Returns the receiver of requests to open the dashboard's listener.
     pub fn attend(&self) -> mpsc::Receiver<Opening> {
         let (sender, receiver) = mpsc::channel(OPENINGS);
-        *self.door.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
+        *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
         receiver
     }
 
@@ -127,9 +127,10 @@ impl Browsers {
             Failure::new(Code::Unreachable, "this process serves no dashboard")
                 .hint("start a daemon with: supervisor daemon")
         };
-        let door = self.door.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(absent)?;
+        let listener =
+            self.listener.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(absent)?;
         let (reply, answer) = oneshot::channel();
-        door.send(reply).await.map_err(|_| absent())?;
+        listener.send(reply).await.map_err(|_| absent())?;
         answer.await.map_err(|_| absent())?
     }
 

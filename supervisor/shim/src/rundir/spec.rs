@@ -72,7 +72,8 @@ pub struct RunSpec {
     /// Restrictions of the worker.
     pub policy: policies::Policy,
     /// Paths and ids of this run that the policy refers to, such as its workspace and its user.
-    pub surroundings: policies::Surroundings,
+    #[serde(rename = "surroundings")]
+    pub run_context: policies::RunContext,
     /// Directory of the run's cgroup, whose leaves `shim` and `work` exist; none on a host without one.
     pub cgroup: Option<PathBuf>,
     /// Datagram socket on which the daemon is notified of new records.
@@ -92,7 +93,7 @@ impl RunSpec {
         env: BTreeMap<String, String>,
         cwd: PathBuf,
         policy: policies::Policy,
-        surroundings: policies::Surroundings,
+        run_context: policies::RunContext,
         host: policies::Support,
     ) -> Self {
         RunSpec {
@@ -116,7 +117,7 @@ impl RunSpec {
             conversation: None,
             terminal: None,
             policy,
-            surroundings,
+            run_context,
             cgroup: None,
             event_socket: PathBuf::new(),
             host: Some(host),
@@ -182,7 +183,8 @@ pub(crate) struct ShimSpec {
     /// Limit on the time without progress, in milliseconds; none for no limit.
     pub(crate) idle_ms: Option<u64>,
     /// User and groups of the worker.
-    pub(crate) surroundings: ShimSurroundings,
+    #[serde(rename = "surroundings")]
+    pub(crate) run_context: ShimRunContext,
     pub(crate) cgroup: Option<PathBuf>,
     /// Datagram socket on which the daemon is notified of new records.
     #[serde(rename = "poke")]
@@ -190,9 +192,9 @@ pub(crate) struct ShimSpec {
     pub(crate) lease: Option<LeaseSpec>,
 }
 
-/// Part of the surroundings that the shim itself needs.
+/// Part of the run context that the shim itself needs.
 #[derive(Debug, Deserialize)]
-pub(crate) struct ShimSurroundings {
+pub(crate) struct ShimRunContext {
     /// User and group of the worker; none for the daemon's.
     pub(crate) identity: Option<policies::Identity>,
     /// Pid namespace in which the worker is created; none for the host's.

@@ -15,12 +15,14 @@ use base::time::timestamp::{self, When};
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-Running tasks continue. Inside a run, with nothing named, the hold says until when a service refuses the worker's
-account. The worker then exits with 75, and its task is tried again when the hold ends.
+Running tasks continue. A worker that calls `hold` in its run without a target reports until
+when a service refuses its account. The worker then exits with status 75, and its task is
+tried again when the hold ends.
 
---status, --assignee, --search, --since and --failed select tasks, and --tenant narrows
-the selection. Without --status, only tasks that wait to start are selected. Each
-selected task gets a hold of its own. --tenant alone holds the whole tenant.
+--status, --assignee, --search, --since and --failed select tasks; with one of them,
+--tenant limits the selection to the tenant. Without --status, only tasks that wait to
+start are selected. Each selected task gets its own hold. --tenant alone holds all tasks
+of the tenant.
 
 Examples:
   supervisor hold t_0123abcd --reason 'not before the release' --until 2h
@@ -36,10 +38,10 @@ pub struct Hold {
     #[command(flatten)]
     #[serde(flatten)]
     pub on: HoldTarget,
-    /// Why
+    /// Reason for the hold, shown with it
     #[arg(long, value_name = "TEXT", required = true)]
     pub reason: String,
-    /// When the hold ends: 2h, '2026-11-23 09:00', 'tomorrow 9am', an RFC 3339 time, epoch seconds [default: when released]
+    /// End of the hold: 2h, '2026-11-23 09:00', 'tomorrow 9am', an RFC 3339 time, epoch seconds [default: when released]
     #[arg(long, value_name = "WHEN")]
     pub until: Option<When>,
     #[command(flatten)]
@@ -96,7 +98,7 @@ pub struct HoldTarget {
     /// All tasks of the lanes that share this account
     #[arg(long, value_name = "NAME", conflicts_with_all = COMMON_FLAGS)]
     pub account: Option<String>,
-    /// The mission of this task: the task that a person made, and all that workers made below it
+    /// All tasks of the mission that contains this task
     #[arg(long, value_name = "TASK", conflicts_with_all = COMMON_FLAGS)]
     pub mission: Option<TaskId>,
 }

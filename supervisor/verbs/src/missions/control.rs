@@ -46,7 +46,7 @@ pub struct CreateMission {
     /// Where its first task works, as with `create`
     #[arg(long, value_name = "WHERE")]
     pub workspace: Option<String>,
-    /// A second create with this key returns the same mission
+    /// Key of the request: a second create with the same key returns the existing mission
     #[arg(long, value_name = "KEY")]
     pub idempotency_key: Option<String>,
     /// How many tasks it may have, with the first one
@@ -61,7 +61,7 @@ pub struct CreateMission {
     /// What it may cost in US dollars, as agents report it, such as 2.50
     #[arg(long = "max-cost", value_name = "USD", value_parser = usage_text::micros)]
     pub(crate) max_cost_micros: Option<u64>,
-    /// Who is notified: a channel as with `create --notify`; `none` for nobody
+    /// Recipient of notifications: a channel, as with `create --notify`; `none` for no notifications
     #[arg(long, value_name = "CHANNEL", env = "SUPERVISOR_CHANNEL")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<String>,

@@ -45,7 +45,7 @@ pub struct Swarm {
     #[arg(long, value_name = "NAME", env = "SUPERVISOR_TENANT")]
     #[serde(default)]
     pub tenant: Option<Tenant>,
-    /// Higher goes first
+    /// Priority: tasks with a higher number start first
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "0", value_parser = parse::priority)]
     #[serde(default)]
     pub priority: i64,
@@ -57,7 +57,7 @@ pub struct Swarm {
     #[arg(long, value_name = "KEY")]
     #[serde(default)]
     pub idempotency_key: Option<String>,
-    /// Who is notified: a channel as with `create --notify`; `none` for nobody
+    /// Recipient of notifications: a channel, as with `create --notify`; `none` for no notifications
     #[arg(long, value_name = "CHANNEL", env = "SUPERVISOR_CHANNEL")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<String>,

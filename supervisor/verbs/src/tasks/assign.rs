@@ -12,7 +12,7 @@ use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::terminal::Screen;
 
-/// Assign a task to a profile, a lane or another worker, or to nobody with `none`
+/// Assign a task to a profile, a lane or another worker; `none` removes the assignee
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
@@ -26,7 +26,7 @@ pub struct Assign {
     #[arg(value_name = "TASK", required_unless_present_any = FLAGS, conflicts_with_all = FLAGS)]
     #[schemars(required)]
     pub task_id: Option<TaskId>,
-    /// Who does it: a profile, or a lane such as `shell`; `none`, `-` or `null` for nobody
+    /// The assignee: a profile, or a lane such as `shell`; `none`, `-` or `null` removes the assignee
     #[arg(value_name = "ASSIGNEE", required_unless_present = "to", conflicts_with = "to")]
     #[schemars(required)]
     pub profile: Option<String>,

@@ -30,7 +30,7 @@ pub struct BulkPatch {
     /// The profile; an empty text or null removes it.
     #[serde(deserialize_with = "nobody", skip_serializing_if = "Option::is_none")]
     pub assignee: Option<String>,
-    /// Higher goes first.
+    /// Priority: tasks with a higher number start first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<i64>,
     /// Handling of the changes that a run in a worktree leaves uncommitted: `auto`, `require` or `no`.

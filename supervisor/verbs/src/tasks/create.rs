@@ -51,7 +51,7 @@ Examples:
   supervisor create 'nightly report' --assignee shell --body ./report \\
       --idempotency-key nightly-2026-11-21 --json")]
 pub struct Create {
-    /// What to do, in one line
+    /// The title: the work in one line
     pub title: String,
     /// The body: the prompt of an agent, or the script of the shell lane
     #[arg(long, value_name = "TEXT")]
@@ -60,37 +60,37 @@ pub struct Create {
     #[arg(long, value_name = "FILE", conflicts_with = "body")]
     #[serde(skip)]
     pub body_file: Option<PathBuf>,
-    /// Who does it: a profile, or a lane such as `shell`; a task for any other name waits for an external worker that claims it
+    /// The profile that does the work, or a lane such as `shell`; with any other name, the task waits for an external worker to claim it
     #[arg(long, value_name = "NAME")]
     pub assignee: Option<Profile>,
     /// A task that must be done first (repeatable)
     #[arg(long = "parent", value_name = "TASK")]
     pub parents: Vec<TaskId>,
-    /// Its tenant
+    /// The tenant of the task
     #[arg(long, value_name = "NAME", env = "SUPERVISOR_TENANT")]
     pub tenant: Option<Tenant>,
-    /// Where the worker works
+    /// The worker's directory
     #[arg(
         long,
         value_name = "WHERE",
-        help = "Where the worker works: scratch, dir:/path, worktree:/repository, or worktree for the board's default \
-                workdir, else the repository around the current directory [default: scratch]"
+        help = "The worker's directory: scratch, dir:/path, worktree:/repository, or worktree for the board's default \
+                workdir, else for the repository that contains the current directory [default: scratch]"
     )]
     pub workspace: Option<String>,
     /// The branch to base a worktree on [default: HEAD]
     #[arg(long, value_name = "BRANCH")]
     pub branch: Option<String>,
     @first;
-    /// Make it part of a mission, named by any task of it
+    /// Add the task to the mission that contains this task
     #[arg(long, value_name = "TASK")]
     pub mission: Option<TaskId>,
-    /// Higher goes first
+    /// Priority: tasks with a higher number start first
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "0", value_parser = parse::priority)]
     pub priority: i64,
-    /// Put it in triage until somebody specifies it
+    /// Put the task in triage until it is specified
     #[arg(long)]
     pub triage: bool,
-    /// A second create with this key returns the same task
+    /// Key of the request: a second create with the same key returns the existing task
     #[arg(long, value_name = "KEY")]
     pub idempotency_key: Option<String>,
     @second;
@@ -117,31 +117,31 @@ pub struct Create {
     /// blocks the task, `no` leaves them [default: the lane's]
     #[arg(long, value_name = "MODE")]
     pub commit: Option<CommitMode>,
-    /// What the worker may touch: a policy's name [default: the configured one]
+    /// Name of the policy that limits the worker's access [default: the configured one]
     #[arg(long, value_name = "NAME")]
     pub policy: Option<String>,
-    /// Wait for approval once its parents are done
+    /// Wait for approval once the parents are done
     #[arg(long)]
     pub require_approval: bool,
-    /// Who approves it: a lane's workers, else the person of that name; person:NAME and worker:NAME decide which
-    /// [default: any person]
+    /// The approver: the workers of a lane, or the person of that name if no lane has it; person:NAME and worker:NAME name one
+    /// of the two [default: any person]
     #[arg(long, value_name = "NAME", requires = "require_approval")]
     pub approver: Option<String>,
-    /// The class of action that needs approval: `spend`, `book`, `send_as_me`, `destructive`, or a class of `[approvals]`; it waits, goes on
-    /// or is refused, as the class is configured
+    /// The class of action that needs approval: `spend`, `book`, `send_as_me`, `destructive`, or a class of `[approvals]`; the
+    /// configuration of the class decides if the task waits, continues or is refused
     #[arg(long, value_name = "CLASS")]
     pub approval_class: Option<ApprovalClass>,
-    /// Continue turn by turn, in one session, until the check passes or the worker completes it
+    /// Repeat turns in one session until the check passes or the worker completes the task
     #[arg(long)]
     pub goal: bool,
-    /// Ask a person after this many turns, or with a check block the task [default: 20]
+    /// Limit on the turns of a goal; the task then asks a person, or is blocked if it has a check [default: 20]
     #[arg(long, value_name = "N")]
     pub goal_max_turns: Option<u32>,
     @last;
     /// `blocked`: the task waits until a person unblocks it
     #[arg(long, value_name = "STATUS", value_parser = ["running", "blocked"])]
     pub initial_status: Option<String>,
-    /// Who is notified: a channel of the configuration, CHANNEL:CHAT, or CHANNEL:CHAT:THREAD; `none` for nobody
+    /// Recipient of notifications: a channel of the configuration, CHANNEL:CHAT or CHANNEL:CHAT:THREAD; `none` for no notifications
     #[arg(long, value_name = "CHANNEL", env = "SUPERVISOR_CHANNEL")]
     pub notify: Option<String>,
     /// Print only the task's id

@@ -85,7 +85,7 @@ pub struct DispatchFleet {
     #[arg(long, value_name = "FILE", conflicts_with = "body")]
     #[serde(skip)]
     pub body_file: Option<PathBuf>,
-    /// Higher goes first
+    /// Priority: tasks with a higher number start first
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "0", value_parser = parse::priority)]
     #[serde(default)]
     pub priority: i64,
@@ -110,7 +110,7 @@ pub struct DispatchFleet {
     #[arg(long)]
     #[serde(default)]
     pub dry_run: bool,
-    /// Who is notified: a channel as with `create --notify`; `none` for nobody
+    /// Recipient of notifications: a channel, as with `create --notify`; `none` for no notifications
     #[arg(long, value_name = "CHANNEL", env = "SUPERVISOR_CHANNEL")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<String>,

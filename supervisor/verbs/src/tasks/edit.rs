@@ -20,8 +20,8 @@ kernel::task_request! { edit
 #[derive(Clone, Debug, Default, PartialEq, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
-Fields that are not given stay as they are. Without any, the title and the body open
-in $VISUAL or $EDITOR.
+Fields that are not named keep their values. Without any field, the title and the body
+open in $VISUAL or $EDITOR.
 
 Examples:
   supervisor edit t_0123abcd --result 'shipped in 2.1'
@@ -35,7 +35,7 @@ pub struct Edit {
     /// The task
     #[serde(default)]
     pub task_id: Option<TaskId>,
-    /// What to do, in one line
+    /// The title: the work in one line
     #[arg(long, value_name = "TEXT")]
     #[serde(default)]
     pub title: Option<String>,
@@ -47,7 +47,7 @@ pub struct Edit {
     #[arg(long, value_name = "FILE", conflicts_with = "body")]
     #[serde(skip)]
     pub body_file: Option<PathBuf>,
-    /// Higher goes first
+    /// Priority: tasks with a higher number start first
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parse::priority)]
     #[serde(default)]
     pub priority: Option<i64>,
@@ -56,20 +56,20 @@ pub struct Edit {
     #[arg(long, value_name = "TEXT")]
     #[serde(default)]
     pub result: Option<String>,
-    /// The summary of its last completed run
+    /// The summary of the last completed run
     #[arg(long, value_name = "TEXT")]
     #[serde(default)]
     pub summary: Option<String>,
-    /// The metadata of its last completed run: a JSON object
+    /// The metadata of the last completed run: a JSON object
     #[arg(long, value_name = "JSON", value_parser = parse::json_object)]
     #[serde(default)]
     pub metadata: Option<serde_json::Value>,
-    /// Its tenant; only before its first run, and without links
+    /// The tenant of the task; only before the first run, and only without links
     #[arg(long, value_name = "NAME")]
     #[serde(default)]
     pub tenant: Option<Tenant>,
     @second;
-    /// The command that verifies the work, run with `sh -c`; an empty one for none
+    /// The command that verifies the work, run with `sh -c`; an empty command removes the check
     #[arg(long, value_name = "COMMAND")]
     #[serde(default)]
     pub check: Option<String>,
@@ -81,11 +81,11 @@ pub struct Edit {
     #[arg(long, value_name = "MODE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<CommitMode>,
-    /// What the worker may touch: a policy's name
+    /// Name of the policy that limits the worker's access
     #[arg(long, value_name = "NAME")]
     #[serde(default)]
     pub policy: Option<String>,
-    /// Where the worker works, as in `create`; only before its first run
+    /// The worker's directory, as in `create`; only before the first run
     #[arg(long, value_name = "WHERE")]
     #[serde(default)]
     pub workspace: Option<String>,
@@ -97,11 +97,11 @@ pub struct Edit {
     #[arg(long = "pool", value_name = "NAME")]
     #[serde(default)]
     pub pools: Vec<Pool>,
-    /// A pool in which its runs no longer take a place (repeatable)
+    /// A pool in which runs of the task no longer take a place (repeatable)
     #[arg(long = "remove-pool", value_name = "NAME")]
     #[serde(default)]
     pub removed_pools: Vec<Pool>,
-    /// Remove all pools that it names
+    /// Remove all pools of the task
     #[arg(long, conflicts_with = "removed_pools")]
     #[serde(default)]
     pub clear_pools: bool,

@@ -47,7 +47,7 @@ pub struct Patch {
     /// The body.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
-    /// Higher goes first.
+    /// Priority: tasks with a higher number start first.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub priority: Option<i64>,
     /// The tenant.

@@ -21,8 +21,7 @@ use base::terminal::Screen;
 #[command(after_help = "\
 A scheduled or blocked task becomes ready at once.
 
-When tasks are selected by flags, only those in triage are selected unless --status is
-given.
+The flags that select tasks take only tasks in triage, unless --status is given.
 
 Examples:
   supervisor promote t_0123abcd 'specified with the customer'
@@ -33,7 +32,7 @@ pub struct Promote {
     /// The task
     #[arg(required_unless_present_any = FLAGS, conflicts_with_all = FLAGS)]
     pub task_id: Option<TaskId>,
-    /// Why
+    /// Reason for the promotion
     #[arg(value_name = "REASON", num_args = 0..)]
     pub reason: Vec<String>,
     /// More tasks

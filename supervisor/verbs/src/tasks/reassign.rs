@@ -10,7 +10,7 @@ use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::terminal::Screen;
 
-/// Assign a task to somebody else; --reclaim ends its worker first
+/// Change the assignee of a task; --reclaim ends its worker first
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[command(after_help = "\
@@ -20,7 +20,7 @@ Examples:
 pub struct Reassign {
     /// The task
     pub task_id: TaskId,
-    /// Who does it, such as the lane `shell`; `none`, `-` or `null` for nobody
+    /// The new assignee, such as the lane `shell`; `none`, `-` or `null` removes the assignee
     #[arg(value_name = "ASSIGNEE")]
     pub profile: String,
     /// End its worker first, if it has one

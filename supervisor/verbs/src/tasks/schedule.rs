@@ -16,7 +16,7 @@ use base::time::timestamp::{self, When};
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\
-The worker of a running task is ended first.
+If a task is running, its worker is ended first.
 
 Examples:
   supervisor schedule t_0123abcd --at 2h
@@ -27,10 +27,10 @@ pub struct Schedule {
     /// The task
     #[arg(required = true)]
     pub task_id: Option<TaskId>,
-    /// Why
+    /// Reason for the delay
     #[arg(value_name = "REASON", num_args = 0..)]
     pub reason: Vec<String>,
-    /// When: 2h, '2026-11-23 09:00', 'tomorrow 9am', an RFC 3339 time, epoch seconds [default: when unblocked]
+    /// Earliest start: 2h, '2026-11-23 09:00', 'tomorrow 9am', an RFC 3339 time, epoch seconds [default: when unblocked]
     #[arg(long, value_name = "WHEN")]
     pub at: Option<When>,
     /// More tasks

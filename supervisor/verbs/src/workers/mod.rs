@@ -1,4 +1,4 @@
-//! What a worker sends about its own task.
+//! Requests of a worker about its own task.
 
 pub(crate) mod ask;
 pub(crate) mod block;

@@ -41,7 +41,7 @@ pub struct TaskText {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
     @first;
-    /// Higher goes first
+    /// Priority: tasks with a higher number start first
     #[serde(skip_serializing_if = "is_zero")]
     pub priority: i64,
     /// Put the task in triage until a person or a profile specifies it
@@ -75,10 +75,10 @@ pub struct TaskText {
     /// Class of the approval
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval_class: Option<ApprovalClass>,
-    /// Continue turn by turn until the check passes or the worker completes it
+    /// Repeat turns until the check passes or the worker completes the task
     #[serde(skip_serializing_if = "is_false")]
     pub goal: bool,
-    /// Ask a person after this many turns
+    /// Limit on the turns of a goal, after which the task asks a person
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goal_max_turns: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]

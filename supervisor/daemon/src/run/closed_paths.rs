@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use kernel::WorkspaceSpec;
-use policies::{Boundary, Closed, PathRelation};
+use policies::{Boundary, ClosedPaths, PathRelation};
 
 use base::exit::Code;
 use base::failure::Failure;
@@ -19,10 +19,10 @@ pub(crate) fn of_run(
     spec: &WorkspaceSpec,
     own: Vec<PathBuf>,
     tasks: &[WorkspaceSpec],
-) -> Result<Closed, Failure> {
+) -> Result<ClosedPaths, Failure> {
     let others = tasks.iter().filter(|other| *other != spec).filter_map(WorkspaceSpec::path);
     let tasks = others.map(Path::to_owned).collect();
-    Ok(Closed { places: neighbours::closed(root, config)?, own, tasks })
+    Ok(ClosedPaths { places: neighbours::closed(root, config)?, own, tasks })
 }
 
 /// Refuses a workspace that is a place of a supervisor, lies in one or holds one.

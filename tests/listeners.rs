@@ -1,4 +1,4 @@
-//! The doors of the daemon: who calls is known before anything else, on every path, and every refusal is a document.
+//! The listeners of the daemon: they identify the caller first, on every path, and every refusal is a document.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

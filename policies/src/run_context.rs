@@ -1,20 +1,20 @@
-//! Concrete parts of a run: its directories, its user, its cgroup and its address of the board.
+//! Run context: directories, user, cgroup and sockets of one run.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::arrange::Arrangement;
-use crate::boundary::Closed;
+use crate::boundary::ClosedPaths;
 use crate::namespaces::PidNamespace;
 use crate::secret_stores::SecretStores;
 
-/// The places and identities of one run, to which a policy is applied.
+/// Directories, user, cgroup and sockets of one run, to which a policy is applied.
 ///
 /// `workspace`, `home`, `tmp` and `write` must be real paths: they are opened without following any symbolic link,
 /// because a worker of an earlier run may have written in them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Surroundings {
+pub struct RunContext {
     /// Directory that a policy calls `{workspace}`.
     pub workspace: PathBuf,
     /// Directory that a policy calls `{home}`.
@@ -43,7 +43,7 @@ pub struct Surroundings {
     pub board: BoardAccess,
     /// Places that the run must not reach although a grant may lead there.
     #[serde(default)]
-    pub closed: Closed,
+    pub closed: ClosedPaths,
     /// The home directory of the person whose toolchains the policy may grant.
     pub toolchain_home: Option<PathBuf>,
     /// Socket of the keeper, which has the listening socket of the run's proxy.
@@ -56,7 +56,7 @@ pub struct Surroundings {
     pub parent: i32,
 }
 
-impl Surroundings {
+impl RunContext {
     /// Returns the places in which the secrets of the run are searched.
     pub(crate) fn secret_stores(&self) -> SecretStores {
         SecretStores { credentials: self.credentials.clone(), directory: self.secrets.clone() }
@@ -79,7 +79,7 @@ pub struct Identity {
     pub gid: u32,
 }
 
-impl Surroundings {
+impl RunContext {
     /// The directories that are the run's own.
     pub(crate) fn own(&self) -> Vec<PathBuf> {
         [&self.workspace, &self.home, &self.tmp].into_iter().chain(&self.write).cloned().collect()
@@ -108,8 +108,8 @@ pub enum BoardAccess {
 
 /// A run with nothing but a workspace, a home and a place for temporary files beneath a directory.
 #[cfg(test)]
-pub(crate) fn bare(dir: &std::path::Path) -> Surroundings {
-    Surroundings {
+pub(crate) fn bare(dir: &std::path::Path) -> RunContext {
+    RunContext {
         workspace: dir.join("ws"),
         home: dir.join("home"),
         tmp: dir.join("tmp"),
@@ -121,7 +121,7 @@ pub(crate) fn bare(dir: &std::path::Path) -> Surroundings {
         work_cgroup: None,
         pid_namespace: None,
         board: BoardAccess::None,
-        closed: Closed::default(),
+        closed: ClosedPaths::default(),
         toolchain_home: None,
         proxy: None,
         credentials: None,

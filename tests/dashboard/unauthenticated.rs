@@ -1,11 +1,11 @@
-//! Who has no session, or comes from another page, host or place, gets nothing.
+//! Requests without a session, or from another page, host or address, get nothing.
 
 use std::io::{Read as _, Write as _};
 
 use serde_json::json;
 
 use super::wire::{Browser, Served};
-use crate::doors::all_routes;
+use crate::listeners::all_routes;
 
 /// Paths of the API that the table of routes does not have, or does not have under this name.
 const MORE: [(&str, &str); 4] =

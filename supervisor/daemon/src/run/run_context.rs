@@ -1,12 +1,12 @@
-//! Concrete surroundings of a run: its places, the places closed to it, and the directories of its programs.
+//! Run context of a run: its directories, the paths closed to it, and the directories of its programs.
 
 use std::path::{Path, PathBuf};
 
 use kernel::WorkspaceSpec;
-use policies::{Arrange, Arrangement, BoardAccess, Identity, SecretStores, Surroundings};
+use policies::{Arrange, Arrangement, BoardAccess, Identity, RunContext, SecretStores};
 use workspace::{Prepared, Shown};
 
-use super::closed;
+use super::closed_paths;
 use super::order::{Host, Order};
 use super::private::Private;
 use base::failure::Failure;
@@ -14,14 +14,14 @@ use host::home::{program_home, toolchain_home};
 
 /// Returns the places that stay closed to a run. Of the supervisor's own places, it may use its home, its sessions, its
 /// files, the programs, its socket, and a workspace made there.
-pub(super) fn closed_places(
+pub(super) fn closed_paths_of(
     host: &Host,
     order: &Order,
     spec: &WorkspaceSpec,
     prepared: &Prepared,
     mut own: Vec<PathBuf>,
     board: &BoardAccess,
-) -> Result<policies::Closed, Failure> {
+) -> Result<policies::ClosedPaths, Failure> {
     own.push(host.root.bin());
     if let BoardAccess::Socket(socket) = board {
         own.extend(socket.parent().map(Path::to_owned));
@@ -29,10 +29,10 @@ pub(super) fn closed_places(
     if *spec == WorkspaceSpec::Scratch {
         own.push(prepared.path.clone());
     }
-    closed::of_run(&host.root, &order.config.worker, spec, own, &order.workplaces)
+    closed_paths::of_run(&host.root, &order.config.worker, spec, own, &order.workplaces)
 }
 
-/// Parts of a run's surroundings.
+/// Parts of a run context.
 pub(super) struct Parts<'a> {
     pub(super) prepared: &'a Prepared,
     pub(super) private: &'a Private,
@@ -42,15 +42,15 @@ pub(super) struct Parts<'a> {
     pub(super) kept: Option<PathBuf>,
     pub(super) identity: Option<Identity>,
     pub(super) cgroup: Option<&'a Path>,
-    pub(super) closed: policies::Closed,
+    pub(super) closed: policies::ClosedPaths,
     pub(super) board: BoardAccess,
     pub(super) stores: SecretStores,
 }
 
-/// Returns the places and identities of a run.
-pub(super) fn surroundings(host: &Host, order: &Order, parts: Parts<'_>) -> Surroundings {
+/// Returns the directories, the user and the sockets of a run.
+pub(super) fn run_context(host: &Host, order: &Order, parts: Parts<'_>) -> RunContext {
     let Parts { prepared, private, read, kept, identity, cgroup, closed, board, stores } = parts;
-    Surroundings {
+    RunContext {
         workspace: prepared.path.clone(),
         home: private.home.clone(),
         tmp: private.tmp.clone(),

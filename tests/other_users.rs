@@ -1,4 +1,4 @@
-//! Another user of the host, who is neither operator nor worker: what of a root is reached, and where a root of theirs leads.
+//! Another user of the host, neither operator nor worker: the parts of a root that this user reaches, and a root of their own.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Each run has a door of its own: no other run reaches it, what is too much waits there, and it outlives a daemon.
+//! Each run has a listener of its own: no other run reaches it, requests above its limits wait, and it outlives a daemon.
 
 use std::fs;
 use std::io::Write;
@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::doors::{idle_worker, run_sockets};
 use crate::harness::{Fleet, User, binary};
 use crate::http::Http;
+use crate::listeners::{idle_worker, run_sockets};
 use crate::siege::{all_is_well, begin, bounds_met, connect, rest, sockets, upload};
 
 /// How long a run rests that asks too often.

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
 
-use policies::{Closed, Layer, State, Surroundings};
+use policies::{ClosedPaths, Layer, RunContext, State};
 
 use crate::lab::{Lab, is_root, labs, with_text};
 
@@ -14,7 +14,7 @@ use crate::lab::{Lab, is_root, labs, with_text};
 struct Granted {
     dir: String,
     text: String,
-    closed: Closed,
+    closed: ClosedPaths,
     _socket: UnixListener,
 }
 
@@ -34,7 +34,7 @@ fn granted(lab: &Lab) -> Granted {
         }
     }
     let at = |name: &str| Path::new(&dir).join(name);
-    let closed = Closed { places: vec![at("sv")], own: vec![at("sv/home")], tasks: vec![at("task")] };
+    let closed = ClosedPaths { places: vec![at("sv")], own: vec![at("sv/home")], tasks: vec![at("task")] };
     let text = format!("version = 1\nextends = 'default'\n[filesystem]\nro = ['/etc', '{dir}']\n");
     Granted { dir, text, closed, _socket: socket }
 }
@@ -47,23 +47,23 @@ fn a_root_and_the_directory_of_another_task_beneath_a_grant_are_not_there() {
             continue;
         }
         let Granted { dir, text, closed, .. } = granted(&lab);
-        let around = Surroundings { closed, ..lab.around() };
-        let around = Surroundings { write: vec![format!("{dir}/sv/home").into()], ..around };
+        let context = RunContext { closed, ..lab.context() };
+        let context = RunContext { write: vec![format!("{dir}/sv/home").into()], ..context };
         let more = with_text(&text);
         for name in ["sv/operator.key", "task/secret"] {
             let path = format!("{dir}/{name}");
-            let open = Surroundings { closed: Closed::default(), ..around.clone() };
+            let open = RunContext { closed: ClosedPaths::default(), ..context.clone() };
             assert_eq!(lab.probe_in("", &open, &more, &["read", &path]), "OPEN", "{path}");
-            assert_eq!(lab.probe_in("", &around, &more, &["read", &path]), "BLOCKED ENOENT", "{path}");
-            assert_eq!(lab.probe_in("", &around, &more, &["stat", &path]), "BLOCKED ENOENT", "{path}");
+            assert_eq!(lab.probe_in("", &context, &more, &["read", &path]), "BLOCKED ENOENT", "{path}");
+            assert_eq!(lab.probe_in("", &context, &more, &["stat", &path]), "BLOCKED ENOENT", "{path}");
         }
         for path in ["tool/program", "sv/home/mine"].map(|name| format!("{dir}/{name}")) {
-            assert_eq!(lab.probe_in("", &around, &more, &["read", &path]), "OPEN", "{path}");
+            assert_eq!(lab.probe_in("", &context, &more, &["read", &path]), "OPEN", "{path}");
         }
         let made = format!("{dir}/sv/home/made");
-        assert_eq!(lab.probe_in("", &around, &more, &["create", &made]), "OPEN");
+        assert_eq!(lab.probe_in("", &context, &more, &["create", &made]), "OPEN");
         let planted = format!("{dir}/sv/planted");
-        assert_ne!(lab.probe_in("", &around, &more, &["create", &planted]), "OPEN");
+        assert_ne!(lab.probe_in("", &context, &more, &["create", &planted]), "OPEN");
     }
 }
 
@@ -71,9 +71,9 @@ fn a_root_and_the_directory_of_another_task_beneath_a_grant_are_not_there() {
 fn without_a_view_a_grant_that_holds_a_root_is_refused() {
     for lab in labs() {
         let Granted { text, closed, .. } = granted(&lab);
-        let around = Surroundings { closed, ..lab.around() };
+        let context = RunContext { closed, ..lab.context() };
         let more = format!(r#"{},"view":false"#, with_text(&text));
-        let output = lab.command("", &around, &more, &["/bin/true"]).output().unwrap();
+        let output = lab.command("", &context, &more, &["/bin/true"]).output().unwrap();
         let printed = String::from_utf8(output.stdout).unwrap();
         assert!(printed.contains("cannot be hidden (switched off)"), "{printed}");
     }
@@ -96,12 +96,12 @@ fn a_second_name_of_a_root_is_covered_too() {
             skips::skip("no bind mount can be made here");
             continue;
         }
-        let around = Surroundings { closed, ..lab.around() };
+        let context = RunContext { closed, ..lab.context() };
         let more = with_text(&text);
         let path = format!("{alias}/boards/board.db");
-        let open = Surroundings { closed: Closed::default(), ..around.clone() };
+        let open = RunContext { closed: ClosedPaths::default(), ..context.clone() };
         let (free, closed) =
-            [&open, &around].map(|around| lab.probe_in("", around, &more, &["stat", &path])).into();
+            [&open, &context].map(|context| lab.probe_in("", context, &more, &["stat", &path])).into();
         assert!(Command::new("/bin/umount").arg(&alias).status().unwrap().success());
         assert_eq!((free.as_str(), closed.as_str()), ("OPEN", "BLOCKED ENOENT"));
     }
@@ -115,16 +115,16 @@ fn a_socket_in_a_granted_directory_cannot_be_connected_to() {
         assert_eq!(lab.free(&["socket", &path]), "OPEN");
         let more = with_text(&granted.text);
         if lab.has_view() {
-            let report = lab.run("", &lab.around(), &more, &["/bin/true"]).0;
+            let report = lab.run("", &lab.context(), &more, &["/bin/true"]).0;
             if report.landlock_abi < 9 {
                 assert_eq!(report.state(Layer::UnixSockets), Some(State::Partial), "{report}");
                 // Another file stands in its place, and nobody listens there.
-                let printed = lab.probe_in("", &lab.around(), &more, &["socket", &path]);
+                let printed = lab.probe_in("", &lab.context(), &more, &["socket", &path]);
                 assert!(["BLOCKED ECONNREFUSED", "BLOCKED EACCES"].contains(&printed.as_str()), "{printed}");
             }
         }
         let more = format!(r#"{more},"view":false"#);
-        assert_eq!(lab.probe_in("", &lab.around(), &more, &["socket", &path]), "BLOCKED EPERM");
+        assert_eq!(lab.probe_in("", &lab.context(), &more, &["socket", &path]), "BLOCKED EPERM");
     }
 }
 
@@ -136,11 +136,11 @@ fn a_user_without_a_name_gets_one() {
             continue;
         }
         for policy in ["default", "strict"] {
-            let name = lab.run(policy, &lab.around(), "", &["/usr/bin/id", "-un"]).1;
+            let name = lab.run(policy, &lab.context(), "", &["/usr/bin/id", "-un"]).1;
             assert!(name == "worker" || !is_root(), "{policy}: {name}");
-            let group = lab.run(policy, &lab.around(), "", &["/usr/bin/id", "-gn"]).1;
+            let group = lab.run(policy, &lab.context(), "", &["/usr/bin/id", "-gn"]).1;
             assert!(group == "worker" || !is_root(), "{policy}: {group}");
-            let home = lab.run(policy, &lab.around(), "", &["/bin/sh", "-c", "echo ~worker"]).1;
+            let home = lab.run(policy, &lab.context(), "", &["/bin/sh", "-c", "echo ~worker"]).1;
             assert!(home == lab.path("home") || !is_root(), "{policy}: {home}");
         }
     }

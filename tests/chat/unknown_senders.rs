@@ -1,12 +1,12 @@
-//! Senders who reach for what is another's.
+//! Senders without rights, and senders who name tasks or chats of others.
 
 use std::os::unix::fs::chown;
 
 use serde_json::json;
 
 use super::{SENDERS, task_in};
-use crate::doors::operator;
 use crate::harness::{Fleet, User};
+use crate::listeners::operator;
 
 /// What a program posts to the chat, and what comes back.
 fn says(fleet: &Fleet, number: u32, sender: &str, text: &str) -> String {
