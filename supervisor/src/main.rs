@@ -17,13 +17,14 @@ mod trial;
 mod turn_end;
 
 fn main() -> ExitCode {
-    host::umask::narrow();
+    shim::narrow_umask();
     let mut arguments = std::env::args_os().skip(1);
-    match arguments.next().as_deref().and_then(OsStr::to_str) {
-        Some("__shim") => shim::shim_main(arguments),
-        Some("__init") => shim::init_main(),
-        Some("__attend") => shim::attend_main(arguments),
-        Some("__confine") => shim::confine_main(arguments),
+    let word = arguments.next();
+    let word = word.as_deref().and_then(OsStr::to_str);
+    if let Some(code) = shim::process(word, arguments.by_ref()) {
+        return code;
+    }
+    match word {
         Some("__job") => host::job::main(arguments),
         Some("__handback") => host::handback::main(),
         Some("__request") => http_worker::main(arguments),

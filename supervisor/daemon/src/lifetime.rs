@@ -41,6 +41,7 @@ use host::controllers::Handed;
 use host::examine::{detect_pid_namespace, detect_support, hostname, install_binary};
 use host::manager_socket::{self, OperatorSocket};
 use host::service_link::ServiceLink;
+use host::shim_program::ShimProgram;
 use host::sockets;
 use host::spare::Spares;
 use net::proxy::RunProxies;
@@ -93,7 +94,7 @@ pub async fn run(
     failpoint::pass("before-listeners");
     let (listeners, self_probe) = Listeners::bind(&root, sockets_of_runs(&support), operator)?;
     let run_listeners = Arc::new(RunListeners::new(&root, &listener_context, &workers)?);
-    let spares = spares_of(mode, cgroups.as_ref().ok());
+    let spares = spares_of(mode, &root, cgroups.as_ref().ok());
     let proxies = RunProxies::new(descriptors, service.quotas());
     let access = RunAccess { port: listeners.port(), run_listeners: Arc::clone(&run_listeners), proxies };
     let host = make_host(&root, support, cgroups, spares, access).await?;
@@ -288,10 +289,11 @@ fn cut_short() -> Failure {
 
 /// Makes the pool of shims that wait for a run. A pass gets none: it ends with its last run, and a waiting shim would
 /// be left without one.
-fn spares_of(mode: DaemonMode, cgroups: Option<&Cgroups>) -> Spares {
+fn spares_of(mode: DaemonMode, root: &Root, cgroups: Option<&Cgroups>) -> Spares {
+    let program = ShimProgram::install(root);
     match mode {
-        DaemonMode::Forever => Spares::new(cgroups),
-        DaemonMode::UntilIdle(_) | DaemonMode::Ending => Spares::none(),
+        DaemonMode::Forever => Spares::new(program, cgroups),
+        DaemonMode::UntilIdle(_) | DaemonMode::Ending => Spares::none(program),
     }
 }
 

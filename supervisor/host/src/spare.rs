@@ -13,10 +13,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::cgroup::{self, Cgroups};
+use super::shim_program::ShimProgram;
 
 /// Store for one spare shim.
 #[derive(Debug)]
 pub struct Spares {
+    program: ShimProgram,
     cgroups: Option<Cgroups>,
     shelf: Mutex<Shelf>,
 }
@@ -37,20 +39,25 @@ pub struct Spare {
 
 impl Spares {
     /// Makes a store for one spare shim, which `refill` starts.
-    pub fn new(cgroups: Option<&Cgroups>) -> Self {
-        Spares { cgroups: cgroups.cloned(), shelf: Mutex::new(Shelf::Empty) }
+    pub fn new(program: ShimProgram, cgroups: Option<&Cgroups>) -> Self {
+        Spares { program, cgroups: cgroups.cloned(), shelf: Mutex::new(Shelf::Empty) }
     }
 
     /// Makes a store that stays empty.
-    pub fn none() -> Self {
-        Spares { cgroups: None, shelf: Mutex::new(Shelf::Closed) }
+    pub fn none(program: ShimProgram) -> Self {
+        Spares { program, cgroups: None, shelf: Mutex::new(Shelf::Closed) }
+    }
+
+    /// Returns the program of shims, for a shim that is not started in advance.
+    pub fn program(&self) -> &ShimProgram {
+        &self.program
     }
 
     /// Starts a spare shim if none waits.
     pub fn refill(&self) {
         let mut place = self.lock();
         if matches!(*place, Shelf::Empty) {
-            match Spare::start(self.cgroups.as_ref()) {
+            match Spare::start(&self.program, self.cgroups.as_ref()) {
                 Ok(spare) => *place = Shelf::Waiting(spare),
                 // Without a spare shim, runs start more slowly.
                 Err(error) => tracing::debug!(%error, "no_spare_shim"),
@@ -81,10 +88,10 @@ impl Spares {
 }
 
 impl Spare {
-    fn start(cgroups: Option<&Cgroups>) -> io::Result<Self> {
+    fn start(program: &ShimProgram, cgroups: Option<&Cgroups>) -> io::Result<Self> {
         let group = cgroups.map(Cgroups::make_spare).transpose()?;
         let mut spare = Spare { child: None, group };
-        let child = Command::new("/proc/self/exe")
+        let child = Command::new(program.path())
             .args(["__shim", "--wait"])
             .args(&spare.group)
             .env_clear()

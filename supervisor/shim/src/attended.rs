@@ -29,7 +29,7 @@ pub const NOT_EXECUTED: u8 = 125;
 const GRACE_SECONDS: i64 = 5;
 
 /// Runs `__attend <run dir>`.
-pub fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
+pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let Some(path) = arguments.next() else {
         return not_executed(&"usage: __attend <run dir>");
     };

@@ -74,7 +74,7 @@ impl ConfineError {
 }
 
 /// Confines this process and execs the run's command; returns only when that failed.
-pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     // Only for readers of process lists. The command gets its own name.
     nix::sys::prctl::set_name(c"supervisor-conf").ok();
     let Arguments { run, report, shim, channel } = match parse(arguments) {

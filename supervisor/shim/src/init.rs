@@ -69,7 +69,7 @@ impl Init {
 }
 
 /// Reaps until the shim has ended.
-pub fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     match reap_until_alone() {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,

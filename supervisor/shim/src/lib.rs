@@ -17,7 +17,8 @@
 //! own SIGKILL; then the worker is killed with it (PDEATHSIG), and the rest with the first process of the run's pid
 //! namespace, where it has one instead of a cgroup; else it is for the daemon to find.
 //!
-//! Both are the `supervisor` binary under other first arguments, and neither has a thread. The daemon and the lanes use
+//! Both are one program under different first arguments, and neither has a thread. The program is small and built apart (`main.rs`); the
+//! `supervisor` binary contains it, and can take its place. The daemon and the lanes use
 //! [`rundir`], and five modules for what they and the processes of a run do alike: [`lenient`], [`lock_file`], [`priority`], [`shortage`] and [`stuck`].
 //!
 //! The shim is a crate because a crate holds its boundary: no runtime, parser or board comes in, and the daemon
@@ -48,12 +49,30 @@ pub mod stuck;
 mod tail;
 mod timer;
 mod tree;
+mod umask;
 mod watch;
 mod worker;
 
-pub use attended::{NOT_EXECUTED, main as attend_main};
-pub use confine::main as confine_main;
-pub use init::{main as init_main, probe as probe_init};
-pub use life::main as shim_main;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+pub use attended::NOT_EXECUTED;
+pub use init::probe as probe_init;
 pub use log::after_cuts;
 pub use tree::{Reaped, Tree};
+pub use umask::narrow as narrow_umask;
+
+/// First argument of a program that does nothing and exits with success, to show that it can be executed.
+pub const CHECK: &str = "__check";
+
+/// Runs the process of a run that the first argument names; none if the argument names no such process.
+pub fn process(word: Option<&str>, arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+    Some(match word? {
+        "__shim" => life::main(arguments),
+        "__init" => init::main(),
+        "__attend" => attended::main(arguments),
+        "__confine" => confine::main(arguments),
+        CHECK => ExitCode::SUCCESS,
+        _ => return None,
+    })
+}

@@ -69,7 +69,7 @@ impl ShimError {
 }
 
 /// Runs `__shim <run dir>`.
-pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     match shim(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

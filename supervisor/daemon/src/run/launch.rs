@@ -27,6 +27,7 @@ use super::workspace_setup;
 use base::failpoint;
 use base::failure::Failure;
 use host::job::Asker;
+use host::shim_program::ShimProgram;
 use host::spare::Spare;
 use setup::lanes::{Branch, EndingRules, Facts, RunPaths, Start, Terms, search_path};
 
@@ -42,6 +43,7 @@ pub(crate) struct Launch {
     /// Name of the work's lane and its hosts; none for a check.
     pub lane: Option<LaneHosts>,
     spare: Option<Spare>,
+    program: ShimProgram,
 }
 
 /// Makes the directories of a run's log and of the records of all runs.
@@ -182,7 +184,17 @@ pub(crate) fn prepare(
     run_state.write(&path).map_err(|e| LaunchError::system(STAGE, &e))?;
     authorities::make(&order.policy, order.run.id, &path, &private.home)?;
     let policy = order.policy.clone();
-    Ok(Launch { dir, prepared, identity, deadline_us, cgroup, policy, lane, spare })
+    Ok(Launch {
+        dir,
+        prepared,
+        identity,
+        deadline_us,
+        cgroup,
+        policy,
+        lane,
+        spare,
+        program: host.spares.program().clone(),
+    })
 }
 
 /// Returns the hosts that a run's lane names. A check uses nothing of its lane.
@@ -365,8 +377,7 @@ pub(crate) fn spawn(launch: &mut Launch) -> Result<Child, LaunchError> {
             Err(error) => tracing::warn!(%error, "spare_shim_lost"),
         }
     }
-    // The file of this very program, even if an upgrade has replaced it (proc_pid_exe(5)).
-    let spawned = Command::new("/proc/self/exe")
+    let spawned = Command::new(launch.program.path())
         .arg("__shim")
         .arg(dir.path())
         .env_clear()
