@@ -142,9 +142,14 @@ fn the_page_about_tools_works_as_it_is_written() {
 }
 
 #[test]
+fn the_page_about_the_library_of_policies_works_as_it_is_written() {
+    run("policies/README.md");
+}
+
+#[test]
 fn every_page_with_commands_is_run_by_a_test_and_every_link_leads_somewhere() {
     let tests = std::fs::read_to_string(repository().join("tests/docs.rs")).unwrap();
-    let mut pages = vec![PathBuf::from("README.md"), PathBuf::from("CHANGELOG.md")];
+    let mut pages = ["README.md", "CHANGELOG.md", "policies/README.md"].map(PathBuf::from).to_vec();
     for dir in ["docs", "docs/lanes", "docs/decisions", "docs/architecture"] {
         let entries = std::fs::read_dir(repository().join(dir)).unwrap();
         let markdown = entries.map(|entry| Path::new(dir).join(entry.unwrap().file_name()));
@@ -275,7 +280,12 @@ fn session(steps: &[Step], user: User, visitor: &Visitor, port: u16) -> String {
     script.push_str("supervisor stop --kill --wait >/dev/null\nwait\n");
     let mut shell = Command::new("timeout");
     fleet.dress(&mut shell);
-    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", fleet.binary().parent().unwrap().display());
+    let examples = examples(&fleet);
+    let path = format!(
+        "{}:{}:/usr/local/bin:/usr/bin:/bin",
+        fleet.binary().parent().unwrap().display(),
+        examples.display()
+    );
     shell.args(["--kill-after=5", "400", "bash", "-c", &script]).env("PATH", path);
     shell.env("SUPERVISOR_ROOT", &root).env("GIT_CONFIG_NOSYSTEM", "1");
     match visitor {
@@ -290,6 +300,17 @@ fn session(steps: &[Step], user: User, visitor: &Visitor, port: u16) -> String {
         }
     }
     Output::of(&mut shell).stdout
+}
+
+/// A directory with the programs among the libraries' examples, open to the fleet's user.
+fn examples(fleet: &Fleet) -> PathBuf {
+    let dir = fleet.home().join("examples");
+    std::fs::create_dir_all(&dir).unwrap();
+    let tests = std::env::current_exe().unwrap();
+    let built = tests.ancestors().nth(2).unwrap().join("examples/confine");
+    assert!(built.exists(), "build it first: cargo build -p policies --example confine");
+    std::fs::copy(built, dir.join("confine")).unwrap();
+    dir
 }
 
 /// The first expected line that the output does not have after those before it.

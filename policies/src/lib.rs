@@ -9,6 +9,9 @@
 //! [`Plan::apply`] restricts the calling single-threaded process for good; whatever it then executes inherits the
 //! restrictions. The [`Report`] lists each layer as enforced, partly enforced or not enforced.
 //!
+//! [`Plan::confine`] does so too, and returns the command that the process then executes. `policies/README.md` shows the whole use
+//! for other programs, and `policies/examples/confine.rs` is one.
+//!
 //! What it does not promise: limits on disk space, protection from defects of the kernel, and hiding the metadata of
 //! files that belong to the same user where no mount namespace can be had.
 //!
@@ -20,6 +23,10 @@
 //! # Ok::<(), policies::PolicyError>(())
 //! ```
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod access;
 mod additions;
 mod apply;
@@ -28,6 +35,7 @@ mod boundary;
 mod broker;
 mod cgroup;
 mod check;
+mod confined;
 mod controller;
 mod covers;
 mod denial;
@@ -78,6 +86,7 @@ pub use apply::ApplyError;
 pub use arrange::{Arrange, Arrangement};
 pub use boundary::{Boundary, ClosedPaths, Held, PathRelation};
 pub use broker::{Broker, BrokerHost, HeaderName, Token};
+pub use confined::Confined;
 pub use controller::Controller;
 pub use denial::{Denial, Homes, LaneHosts};
 pub use egress::{EgressError, Keeper, PROXY_PORT, ask_keeper, receive_listener};

@@ -60,7 +60,7 @@ pub(crate) enum OwnProcesses {
 
 impl Plan {
     /// Takes the secrets of the run out of the plan, for the environment of its command.
-    pub fn take_secrets(&mut self) -> Secrets {
+    pub(crate) fn take_secrets(&mut self) -> Secrets {
         std::mem::take(&mut self.secrets)
     }
 }

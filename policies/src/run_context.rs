@@ -57,6 +57,31 @@ pub struct RunContext {
 }
 
 impl RunContext {
+    /// Returns the context of a run that has these directories and nothing else: it keeps the caller's user, who must not be
+    /// root, and has no cgroup, no board, no proxy and no store of secrets. `parent` is the pid of the parent process, whose end
+    /// ends the run.
+    pub fn new(workspace: PathBuf, home: PathBuf, tmp: PathBuf, parent: i32) -> Self {
+        Self {
+            workspace,
+            home,
+            tmp,
+            read: vec![],
+            execute: vec![],
+            write: vec![],
+            arrangement: Arrangement::default(),
+            identity: None,
+            work_cgroup: None,
+            pid_namespace: None,
+            board: BoardAccess::None,
+            closed: ClosedPaths::default(),
+            toolchain_home: None,
+            proxy: None,
+            credentials: None,
+            secrets: None,
+            parent,
+        }
+    }
+
     /// Returns the places in which the secrets of the run are searched.
     pub(crate) fn secret_stores(&self) -> SecretStores {
         SecretStores { credentials: self.credentials.clone(), directory: self.secrets.clone() }
@@ -109,23 +134,5 @@ pub enum BoardAccess {
 /// A run with nothing but a workspace, a home and a place for temporary files beneath a directory.
 #[cfg(test)]
 pub(crate) fn bare(dir: &std::path::Path) -> RunContext {
-    RunContext {
-        workspace: dir.join("ws"),
-        home: dir.join("home"),
-        tmp: dir.join("tmp"),
-        read: vec![],
-        execute: vec![],
-        write: vec![],
-        arrangement: Arrangement::default(),
-        identity: None,
-        work_cgroup: None,
-        pid_namespace: None,
-        board: BoardAccess::None,
-        closed: ClosedPaths::default(),
-        toolchain_home: None,
-        proxy: None,
-        credentials: None,
-        secrets: None,
-        parent: 1,
-    }
+    RunContext::new(dir.join("ws"), dir.join("home"), dir.join("tmp"), 1)
 }

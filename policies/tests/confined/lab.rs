@@ -48,11 +48,23 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-fn program() -> PathBuf {
+/// Path of an example of this crate.
+fn built(example: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    let built = test.parent().unwrap().parent().unwrap().join("examples/confined");
-    assert!(built.exists(), "build it first: cargo build -p policies --example confined");
+    let built = test.parent().unwrap().parent().unwrap().join("examples").join(example);
+    assert!(built.exists(), "build it first: cargo build -p policies --example {example}");
     built
+}
+
+fn program() -> PathBuf {
+    built("confined")
+}
+
+/// Copies an example to where the lab's caller can execute it.
+pub(crate) fn example(lab: &Lab, name: &str) -> String {
+    let copied = lab.path(&format!("bin/{name}"));
+    copy(&built(name), Path::new(&copied));
+    copied
 }
 
 /// Copies a program in another process: a descriptor of ours, open for writing, would be inherited by what other tests

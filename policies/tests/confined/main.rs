@@ -6,6 +6,7 @@
 
 mod calls;
 mod closed_paths;
+mod example;
 mod lab;
 mod mounts;
 mod process;

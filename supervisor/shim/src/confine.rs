@@ -9,7 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use policies::Holding;
 
@@ -133,16 +133,16 @@ fn confine(
     }
 
     let host = host.unwrap_or_else(policies::Support::detect);
-    let mut plan = policy.plan(&run_context, &host).map_err(|error| {
+    let plan = policy.plan(&run_context, &host).map_err(|error| {
         let concern = if error.is_general(&run_context) { Concern::Policy } else { Concern::Run };
         failed(ConfineError::Plan(error)).concerning(concern)
     })?;
-    let secrets = plan.take_secrets();
     let limited = |failed: FailedStart, holding: Holding| match failed.errno {
         Some(errno) if policy.limits.explain(errno, holding) => failed.concerning(Concern::Limit),
         _ => failed,
     };
-    let enforced = plan.apply().map_err(|error| {
+    let search = env.get("PATH").cloned().unwrap_or_default();
+    let confined = plan.confine(command, arguments, env).map_err(|error| {
         let (is_general, holding) = (error.is_general(), error.holding());
         let failed = failed(ConfineError::Apply(error));
         limited(if is_general { failed } else { failed.concerning(Concern::Run) }, holding)
@@ -152,12 +152,9 @@ fn confine(
     std::env::set_current_dir(&cwd).map_err(|source| {
         limited(failed(ConfineError::WorkingDirectory { path: cwd.clone(), source }), Holding::All)
     })?;
+    let policies::Confined { report: enforced, command: mut worker } = confined;
     report_word(report, &Word::Confined(Box::new(enforced))).map_err(ConfineError::Report).map_err(failed)?;
 
-    let search = env.get("PATH").cloned().unwrap_or_default();
-    // exec looks the command up in the new PATH and gives the worker default signal handling.
-    let mut worker = Command::new(command);
-    worker.args(arguments).env_clear().envs(env).envs(secrets);
     let source = match (&conversation, ends) {
         (Some(conversation), Some(ends)) => match Relay::start(&mut worker, conversation, &cwd, ends) {
             Ok(relay) => return Ok(relay),
