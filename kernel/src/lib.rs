@@ -120,7 +120,7 @@ pub use model::tenant_use::{RunsUse, TenantUse};
 pub use model::time_limit::{LimitSource, TimeLimit};
 pub use model::tool_call::{ToolCall, ToolResult};
 pub use model::verdict::{
-    Blocking, Destination, Finding, Handoff, Question, ReviewRequest, Verdict, VerdictKind,
+    Blocking, Destination, Handoff, ParentResult, Question, ReviewRequest, Verdict, VerdictKind,
 };
 pub use model::waiting::{Breakage, OpenParent, Waiting, WaitingCode};
 pub use model::workspace::{SpecError, Workspace, WorkspaceSpec};
