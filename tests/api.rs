@@ -279,7 +279,7 @@ fn the_daemon_examines_its_own_root_and_says_what_the_command_line_says() {
     let said = |report: &Value| -> Vec<(String, String)> {
         let checks = report["checks"].as_array().unwrap().iter();
         let text = |value: &Value| value.as_str().unwrap().to_owned();
-        checks.map(|check| (text(&check["check"]), text(&check["verdict"]))).collect()
+        checks.map(|check| (text(&check["subject"]), text(&check["severity"]))).collect()
     };
     assert_eq!(said(&examined), said(&told.json()));
     assert!(said(&examined).contains(&("replay default".to_owned(), "ok".to_owned())), "{examined:#}");

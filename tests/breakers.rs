@@ -159,7 +159,7 @@ fn a_tenant_whose_every_start_dies_starts_nothing_and_no_other_waits_for_it() {
     stopped(3);
     let status = fleet.cli(["status"]);
     assert_eq!(status.code, 1, "{}", status.stdout);
-    assert!(status.stdout.contains("dispatch for tenant acme does not work"), "{}", status.stdout);
+    assert!(status.stdout.contains("dispatch for tenant acme: it does not work"), "{}", status.stdout);
     assert!(status.stdout.contains("3 runs in a row failed within 2 s"), "{}", status.stdout);
     assert_eq!(fleet.json(["dispatch", "--dry-run"])["spawned"], serde_json::json!([]));
     for tenant in [&["--tenant", "other"][..], &[]] {

@@ -45,7 +45,7 @@ const CASES: [(&str, &str, &str); 7] = [
 ];
 
 fn defects(report: &Value) -> String {
-    report["defects"].to_string()
+    report["problems"].to_string()
 }
 
 /// Checks that everything says what is wrong with a file.
@@ -161,7 +161,10 @@ fn the_tasks_of_a_tenant_with_a_bad_file_wait_and_nobody_elses() {
     fleet.eventually("the other file is read", || {
         (fleet.json(["tenant", "show", "globex"])["policy"] == "strict").then_some(())
     });
-    assert!(defects(&fleet.cli(["status", "--json"]).json()).contains("kept_last"));
+    assert!(
+        defects(&fleet.cli(["status", "--json"]).json())
+            .contains("the tenant acme stays as it was last read")
+    );
     let created = fleet.json(["create", "x", "--tenant", "acme", "--body", "true"]);
     fleet.wait_for(created["id"].as_str().unwrap(), "done");
 }
@@ -253,14 +256,16 @@ fn a_reload_of_a_bad_file_keeps_the_last_good_version_and_says_so() {
 
     let status = fleet.eventually("status says both", || {
         let status = fleet.cli(["status", "--json"]).json();
-        (status["defects"].as_array()?.len() == 2).then_some(status)
+        (fleet.problems("configuration_defect").len() == 2).then_some(status)
     });
-    assert!(defects(&status).contains("kept_last") && defects(&status).contains("max_runing"), "{status:#}");
+    assert!(
+        defects(&status).contains("stays as it was last read") && defects(&status).contains("max_runing"),
+        "{status:#}"
+    );
     let text = fleet.cli(["status"]).stdout;
     assert!(text.contains("the lane mine stays as it was last read"), "{text}");
-    let settings =
-        status["defects"].as_array().unwrap().iter().find(|defect| defect["subject"] == "settings");
-    let settings = settings.unwrap();
+    let defects = fleet.problems("configuration_defect");
+    let settings = &defects.iter().find(|defect| defect["subject"] == "the configuration").unwrap()["data"];
     assert!(settings["key"] == "max_runing" && settings["line"].is_u64(), "{status:#}");
     assert!(text.contains(" (max_runing): unknown field"), "{text}");
     assert_eq!(fleet.wait_for(&create(), "done")["latest_summary"], "as before");

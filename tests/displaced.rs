@@ -102,8 +102,12 @@ fn a_board_whose_directory_is_moved_away_is_told_by_doctor() {
     let doctor = fleet.cli(["doctor"]);
 
     assert_eq!(doctor.code, 1, "{}", doctor.stdout);
-    let line = doctor.stdout.lines().find(|line| line.contains("writes other")).unwrap();
-    assert!(line.starts_with("error") && line.contains("was removed while it is in use"), "{line}");
+    let line = doctor
+        .stdout
+        .lines()
+        .find(|line| line.contains("board other: ") && line.starts_with("critical"))
+        .unwrap();
+    assert!(line.contains("was removed while it is in use"), "{line}");
 }
 
 #[test]

@@ -188,7 +188,7 @@ fn the_configuration_that_the_manual_shows_is_accepted() {
     for (number, from) in schedules.split("```toml\n").skip(1).enumerate() {
         fleet.write_config(&format!("schedules.d/shown{number}.toml"), from.split_once("```").unwrap().0);
     }
-    assert_eq!(fleet.cli(["status", "--json"]).json()["defects"], serde_json::json!([]));
+    assert_eq!(fleet.problems("configuration_defect"), Vec::<serde_json::Value>::new());
     let listed = fleet.json(["dispatch", "--dry-run"]);
     assert_eq!(listed["spawned"].as_array().map(Vec::len), Some(0), "{listed}");
 }

@@ -17,7 +17,7 @@ fn titles(fleet: &Fleet) -> Vec<String> {
 
 fn check<'a>(report: &'a Value, name: &str) -> &'a Value {
     let checks = report["checks"].as_array().unwrap();
-    checks.iter().find(|check| check["check"] == name).unwrap_or_else(|| panic!("no {name} in {report}"))
+    checks.iter().find(|check| check["subject"] == name).unwrap_or_else(|| panic!("no {name} in {report}"))
 }
 
 /// Spoils the pages of a board in the middle.
@@ -55,7 +55,7 @@ fn a_backup_of_a_served_board_comes_back_with_restore() {
     let after = fleet.wait_for(&again, "done")["runs"][0]["id"].as_i64().unwrap();
     assert!(after > before, "the number of a run is given once: {after}");
     let report = fleet.json(["doctor", "--replay"]);
-    assert_eq!((&report["ok"], &check(&report, "replay default")["verdict"]), (&json!(true), &json!("ok")));
+    assert_eq!((&report["ok"], &check(&report, "replay default")["severity"]), (&json!(true), &json!("ok")));
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn doctor_names_what_is_damaged_and_repair_keeps_the_evidence() {
         "cgroups",
         "users",
     ] {
-        assert_ne!(check(&report, name)["detail"], "", "{name}");
+        assert_ne!(check(&report, name)["title"], "", "{name}");
     }
     let path = fleet.root().join("boards/default/board.db");
     // One file without a log beside it, whose last page with tasks is what is read.
@@ -162,8 +162,8 @@ fn doctor_names_what_is_damaged_and_repair_keeps_the_evidence() {
     let repaired = fleet.cli(["doctor", "--repair", "--json"]);
 
     let report = repaired.json();
-    assert_eq!(check(&report, "board default")["verdict"], "ok", "{report}");
-    let detail = check(&report, "repair default")["detail"].as_str().unwrap().to_owned();
+    assert_eq!(check(&report, "board default")["severity"], "ok", "{report}");
+    let detail = check(&report, "repair default")["title"].as_str().unwrap().to_owned();
     let evidence = detail.rsplit(' ').next().unwrap();
     assert!(fs::metadata(evidence).is_ok(), "{detail}");
     fleet.start();

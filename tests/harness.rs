@@ -203,6 +203,14 @@ impl Fleet {
         Output::of(&mut self.command(args))
     }
 
+    /// Returns the problems of a kind that `status` has, whatever its exit code.
+    #[track_caller]
+    pub(crate) fn problems(&self, kind: &str) -> Vec<Value> {
+        let status = self.cli(["status", "--json"]).json();
+        let problems = status["problems"].as_array().unwrap().iter();
+        problems.filter(|problem| problem["kind"] == kind).cloned().collect()
+    }
+
     /// Runs a command that must succeed, and returns its JSON. `status` says by its code how the service is.
     #[track_caller]
     pub(crate) fn json<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Value {

@@ -191,8 +191,8 @@ pub(crate) fn of_board(fleet: &Fleet) -> Vec<BrokenInvariant> {
 fn of_report(report: &Value) -> Vec<BrokenInvariant> {
     let checks = report["checks"].as_array().unwrap();
     let failed = ["board default", "replay default", "attachments default"].into_iter().filter_map(|name| {
-        let check = checks.iter().find(|check| check["check"] == name);
-        let is_ok = check.is_some_and(|check| check["verdict"] == "ok");
+        let check = checks.iter().find(|check| check["subject"] == name);
+        let is_ok = check.is_some_and(|check| check["severity"] == "ok");
         (!is_ok).then(|| BrokenInvariant::new(Broken::Wrong, format!("{name}: {check:#?}")))
     });
     failed.collect()

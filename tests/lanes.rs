@@ -303,7 +303,7 @@ fn a_lane_is_listed_shown_checked_and_tried_with_its_own_program() {
     assert!(shown.contains("codex exec --json") && shown.contains("[-m {model}]"), "{shown}");
     let check = |report: &Value, subject: &str| {
         let checks = report["checks"].as_array().unwrap().iter();
-        checks.filter(|check| check["check"] == subject).map(ToString::to_string).collect::<String>()
+        checks.filter(|check| check["subject"] == subject).map(ToString::to_string).collect::<String>()
     };
 
     let tried = fleet.json(["lane", "test", "claude"]);
@@ -339,8 +339,8 @@ fn a_program_that_the_caller_has_and_the_lane_does_not_find_is_named_with_the_li
         let mut command = fleet.command(["lane", "check", lane, "--json"]);
         let said = Output::of(command.env("PATH", &path));
         let checks = said.json()["checks"].as_array().unwrap().clone();
-        let program = checks.iter().find(|check| check["check"] == "program");
-        let hint = program.and_then(|program| program["hint"].as_str()).unwrap_or_default();
+        let program = checks.iter().find(|check| check["subject"] == "program");
+        let hint = program.and_then(|program| program["actions"][0]["label"].as_str()).unwrap_or_default();
         (said.code, hint.to_owned())
     };
     let (code, hint) = check("mine");

@@ -29,7 +29,7 @@ fn a_policy_whose_limit_nothing_holds_is_named_and_its_tasks_wait_with_their_att
             continue;
         }
         let named = |text: &str| text.contains("small") && text.contains("memory");
-        assert!(fleet.log().lines().any(|line| line.contains("policy_cannot_be_held") && named(line)));
+        assert!(fleet.log().lines().any(|line| line.contains("policy_unenforceable") && named(line)));
 
         let waits = fleet.create("limited", "true", &["--policy", "small", "--max-retries", "1"]);
         let other = fleet.create("not limited", "true", &[]);
@@ -42,7 +42,7 @@ fn a_policy_whose_limit_nothing_holds_is_named_and_its_tasks_wait_with_their_att
         });
         assert!(named(&why), "{why}");
         let status = fleet.json(["status"]);
-        assert!(named(&status["unheld_policies"].to_string()), "{status:#}");
+        assert!(named(&status["problems"].to_string()), "{status:#}");
         assert!(named(&fleet.cli(["status"]).stdout));
         let doctor = fleet.cli(["doctor"]);
         assert_eq!(doctor.code, 1, "{}", doctor.stdout);

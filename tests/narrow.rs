@@ -6,7 +6,7 @@ use crate::harness::{Fleet, Output};
 fn at_eighty(fleet: &Fleet, words: &[&str]) -> String {
     let text = Output::of(fleet.command(words.iter().copied()).env("COLUMNS", "80")).stdout;
     for line in text.lines() {
-        if line.starts_with("    at once: ") {
+        if line.trim_start().starts_with("have it tried at once: ") {
             continue;
         }
         let longest = line.split_whitespace().map(|word| word.chars().count()).max().unwrap_or_default();
@@ -33,12 +33,12 @@ fn status_names_what_is_broken_why_and_the_command_that_helps() {
         Some(fleet.json(["status"])["broken"][0].clone()).filter(|broken| broken["release"].is_string())
     });
     let shown = at_eighty(&fleet, &["status"]);
-    let (_, broken) = shown.split_once("Broken\n").unwrap();
+    let (_, broken) = shown.split_once("Problems\n").unwrap();
     // A word that is longer than a line, such as a PATH, is broken.
     let bare = |text: &str| text.split_whitespace().collect::<String>();
     assert!(bare(broken).contains(&bare(whole["why"].as_str().unwrap())), "{shown}");
     // The command can be copied: it is a line of its own, whole.
-    let command = format!("\n    at once: {}\n", whole["release"].as_str().unwrap());
+    let command = format!("have it tried at once: {}\n", whole["release"].as_str().unwrap());
     assert!(broken.contains(&command), "{shown}");
 }
 

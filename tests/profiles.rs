@@ -177,7 +177,7 @@ fn a_bad_profile_disables_itself_alone_and_what_was_read_before_stays() {
     let words = "profiles.d/ann.md:4 (max_runing): unknown field";
     fleet.eventually("the daemon says what is wrong", || {
         let status = fleet.cli(["status", "--json"]).json();
-        status["defects"].to_string().contains("unknown field `max_runing`").then_some(())
+        status["problems"].to_string().contains("unknown field `max_runing`").then_some(())
     });
     let doctor = fleet.cli(["doctor"]);
     let joined = doctor.stdout.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -335,7 +335,7 @@ fn a_file_that_becomes_defective_changes_nothing_and_one_that_is_written_by_hand
     fleet.write_config("schedules.d/hand.toml", "every = \"soon\"\n");
     fleet.signal(Signal::SIGHUP);
     fleet.eventually("the defect is told", || {
-        let defects = fleet.cli(["status", "--json"]).json()["defects"].to_string();
+        let defects = serde_json::to_string(&fleet.problems("configuration_defect")).unwrap();
         defects.contains("hand.toml").then_some(())
     });
     assert_eq!(next(), Some(first), "it ticks as before");

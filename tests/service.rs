@@ -174,7 +174,7 @@ fn the_line_for_the_manager_names_paused_plugins_and_channels_that_take_nothing_
     let task = fleet.create("told of", "true", &[]);
     fleet.wait_for(&task, "done");
 
-    let troubles = ["the channel ops does not take its messages", "the plugin unlucky is paused"];
+    let troubles = ["channel ops: it does not take its messages", "plugin unlucky: it is paused"];
     let notices = manager.until(&fleet, &troubles.join("; "));
 
     assert!(notices.last().unwrap().starts_with("STATUS=0 of "), "{notices:?}");

@@ -69,7 +69,7 @@ fn a_skill_that_does_not_exist_is_warned_of_and_a_profile_that_names_one_starts_
         "{why}"
     );
     let status: Value = fleet.cli(["status", "--json"]).json();
-    assert_eq!(status["defects"], serde_json::json!([]), "{status:#}");
+    assert_eq!(fleet.problems("configuration_defect"), Vec::<Value>::new(), "{status:#}");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_bad_skill_disables_itself_alone() {
     let fleet = fleet();
     fleet.write_config("skills.d/tidy/SKILL.md", "---\nname: tidy\n---\n");
     let status: Value = fleet.cli(["status", "--json"]).json();
-    assert!(status["defects"].to_string().contains("skills.d/tidy/SKILL.md"), "{status:#}");
+    assert!(status["problems"].to_string().contains("skills.d/tidy/SKILL.md"), "{status:#}");
     let created = fleet.cli(["create", "x", "--assignee", "shell", "--body", "true", "--skill", "tidy"]).ok();
     assert!(created.stderr.contains("the skill `tidy` is disabled"), "{created:?}");
 }

@@ -70,6 +70,7 @@ pub use model::error::{Error, ErrorCode, StorageKind};
 pub use model::event::EventKind;
 pub use model::figures::{Dollars, brief};
 pub use model::filter::{Archived, EventFilter, Excerpt, Filter, Page, Sort};
+pub use model::finding::{Finding, FindingCode, Seen, Severity};
 pub use model::fleet::{FleetId, NewFleetTask};
 pub use model::hold::{BREAKER_PAUSE, Hold, HoldKind, HoldOn, HoldScope, NewHold, SHORTEST_LIMIT, Within};
 pub use model::id::{
@@ -102,6 +103,7 @@ pub use model::projection::{
 };
 pub use model::proposal::{NewProposal, Proposal, ProposalKind, ProposedProfile, ReviewAnswer, ReviewTerms};
 pub use model::quota::{Bound, Quotas, SharedQuotas};
+pub use model::remedy::Remedy;
 pub use model::request::{Caller, Request};
 pub use model::run::{Holder, Purpose, Run, RunStatus, is_nonce};
 pub use model::schedule::{
@@ -120,18 +122,17 @@ pub use model::tenant_use::{RunsUse, TenantUse};
 pub use model::time_limit::{LimitSource, TimeLimit};
 pub use model::tool_call::{ToolCall, ToolResult};
 pub use model::verdict::{
-    Blocking, Destination, Finding, Handoff, Question, ReviewRequest, Verdict, VerdictKind,
+    Blocking, Destination, Handoff, ParentResult, Question, ReviewRequest, Verdict, VerdictKind,
 };
 pub use model::waiting::{Breakage, OpenParent, Waiting, WaitingCode};
 pub use model::workspace::{SpecError, Workspace, WorkspaceSpec};
 pub use readers::Readers;
 pub use rules::budget::SpentBudget;
 pub use rules::context::{Context, ContextLimits, PlaceOf};
-pub use rules::diagnose::{Diagnosed, Diagnostic, Severity};
+pub use rules::diagnose::Diagnosed;
 pub use rules::links::AtWork;
 pub use rules::mention::mentioned;
 pub use rules::notice::APPROVAL_CHOICES;
-pub use rules::remedy::Remedy;
 pub use rules::retry::counts;
 pub use rules::template::{check_schedule, ticks_ahead, unknown_placeholders};
 pub use rules::ticks::spread;

@@ -7,16 +7,17 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use kernel::{Outcome, Profile, Run};
+use kernel::{Finding, FindingCode, Outcome, Profile, Run, Severity};
 use serde::Deserialize;
 use tokio::process::Command;
 
 use crate::client::Client;
 use crate::demo::DemoDirectory;
 use base::failure::Failure;
+use base::findings::failed;
 use base::paths::Root;
 use setup::config::Config;
-use upkeep::doctor::{CheckResult, DoctorReport, HostCheck};
+use upkeep::doctor::DoctorReport;
 use verbs::{CheckLane, amounts};
 
 /// Task for the lane's worker.
@@ -53,21 +54,20 @@ pub(crate) async fn of_lane(
     let path = base::environment::text("PATH");
     let DoctorReport { ok, mut checks } = client.call(&CheckLane { name: lane.clone(), path }).await?;
     if !ok {
-        let check =
-            HostCheck::new("run", CheckResult::Error, "not tried: something that it needs is missing");
+        let check = Finding::error(FindingCode::Run, "not tried: something that it needs is missing");
         checks.push(check);
-        return Ok(DoctorReport { ok, checks });
+        return Ok(DoctorReport::new(checks));
     }
-    if checks.iter().any(|check| check.subject == "claims") {
-        let check = HostCheck::new("run", CheckResult::Ok, "not tried: nothing here starts its workers");
+    if checks.iter().any(|check| check.code == FindingCode::Claims) {
+        let check = Finding::ok(FindingCode::Run, "not tried: nothing here starts its workers");
         checks.push(check);
-        return Ok(DoctorReport { ok, checks });
+        return Ok(DoctorReport::new(checks));
     }
     let place = DemoDirectory::make("supervisor-lane-")?;
     let tried = try_lane(client.root(), &place, lane, timeout).await;
     place.remove()?;
     checks.extend(tried?);
-    Ok(DoctorReport { ok: checks.iter().all(|check| check.verdict != CheckResult::Error), checks })
+    Ok(DoctorReport::new(checks))
 }
 
 async fn try_lane(
@@ -75,7 +75,7 @@ async fn try_lane(
     place: &DemoDirectory,
     lane: &Profile,
     timeout: Duration,
-) -> Result<Vec<HostCheck>, Failure> {
+) -> Result<Vec<Finding>, Failure> {
     let root = place.dir().join("r");
     configure(from, &root)?;
     let seconds = timeout.as_secs().max(1).to_string();
@@ -99,21 +99,21 @@ async fn try_lane(
     let log = log.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     // A run records its own timeout, so the failure of the command matters only without a run.
     if let (Err(failure), true) = (dispatched, shown.runs.is_empty()) {
-        return Ok(vec![HostCheck::failed("run", failure)]);
+        return Ok(vec![failed(FindingCode::Run, failure)]);
     }
     Ok(read(&shown, &log))
 }
 
 /// Returns the results of a trial, one per step.
-fn read(shown: &TrialTask, log: &str) -> Vec<HostCheck> {
+fn read(shown: &TrialTask, log: &str) -> Vec<Finding> {
     let Some(run) = shown.runs.last() else {
         let why = shown.why.as_ref().map_or("nothing says why", |why| why.text.as_str());
-        return vec![HostCheck::new("start", CheckResult::Error, format!("it was not started: {why}"))];
+        return vec![Finding::error(FindingCode::Start, format!("it was not started: {why}"))];
     };
     let mut checks = Vec::new();
     checks.push(match run.spawned_at {
-        Some(_) => HostCheck::new("start", CheckResult::Ok, "its program was executed under its policy"),
-        None => HostCheck::new("start", CheckResult::Error, run.error.clone().unwrap_or_default()),
+        Some(_) => Finding::ok(FindingCode::Start, "its program was executed under its policy"),
+        None => Finding::error(FindingCode::Start, run.error.clone().unwrap_or_default()),
     });
     let outcome = run.outcome.map_or("it has not ended", Outcome::as_str);
     let text = match &run.error {
@@ -121,23 +121,24 @@ fn read(shown: &TrialTask, log: &str) -> Vec<HostCheck> {
         None => outcome.to_owned(),
     };
     let is_well = matches!(run.outcome, Some(Outcome::Completed | Outcome::ReviewRequested));
-    let ending = HostCheck::new("ending", if is_well { CheckResult::Ok } else { CheckResult::Error }, text);
+    let severity = if is_well { Severity::Ok } else { Severity::Error };
+    let ending = Finding::new(FindingCode::Ending, severity, text);
     let in_lane = match run.outcome {
         Some(Outcome::Unreported) => {
             "for a program that does not report: on_clean_exit = \"complete\" in its lane\n"
         }
         Some(_) | None => "",
     };
-    checks.push(if is_well { ending } else { ending.hint(format!("{in_lane}{}", tail(log))) });
+    checks.push(if is_well { ending } else { ending.advice(format!("{in_lane}{}", tail(log))) });
     if is_well {
         checks.push(match &run.verdict {
-            Some(verdict) => HostCheck::new("report", CheckResult::Ok, format!("by `{}`", verdict.kind())),
-            None => HostCheck::new("report", CheckResult::Ok, "by its exit, as `on_clean_exit` says"),
+            Some(verdict) => Finding::ok(FindingCode::Report, format!("by `{}`", verdict.kind())),
+            None => Finding::ok(FindingCode::Report, "by its exit, as `on_clean_exit` says"),
         });
     }
     checks.push(match &run.spent {
-        Some(spent) => HostCheck::new("usage", CheckResult::Ok, amounts(spent)),
-        None => HostCheck::new("usage", CheckResult::Warning, "its output says nothing of what it has used"),
+        Some(spent) => Finding::ok(FindingCode::Usage, amounts(spent)),
+        None => Finding::warning(FindingCode::Usage, "its output says nothing of what it has used"),
     });
     checks
 }

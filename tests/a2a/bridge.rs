@@ -286,7 +286,7 @@ fn an_address_that_is_taken_and_a_token_of_two_are_errors_of_status_and_doctor()
 
     let status = fleet.eventually("the bridge has tried", || {
         let status = fleet.cli(["status"]);
-        status.stdout.contains("the A2A bridge hears nothing").then_some(status)
+        status.stdout.contains("the A2A bridge: no other agent reaches it").then_some(status)
     });
     assert!(status.code == 1 && status.stdout.contains("cannot listen on"), "{status:?}");
     assert!(fleet.cli(["doctor"]).stdout.contains("a2a: cannot listen on 127.0.0.1"));
@@ -300,5 +300,5 @@ fn an_address_that_is_taken_and_a_token_of_two_are_errors_of_status_and_doctor()
     fleet.eventually("the address is listened on", || {
         fleet.cli(["doctor"]).stdout.contains(&at).then_some(())
     });
-    assert!(!fleet.cli(["status"]).stdout.contains("the A2A bridge hears nothing"));
+    assert!(!fleet.cli(["status"]).stdout.contains("the A2A bridge: no other agent reaches it"));
 }

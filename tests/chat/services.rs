@@ -322,7 +322,7 @@ fn what_is_configured_and_whether_it_is_connected_is_shown_and_a_file_is_read_ag
     );
     assert_eq!(fleet.cli(["chat", "check"]).code, 1);
     let status = fleet.cli(["status"]);
-    assert!(status.code == 1 && status.stdout.contains("the chat lost hears nothing"), "{status:?}");
+    assert!(status.code == 1 && status.stdout.contains("chat lost: it receives no messages"), "{status:?}");
     let doctor = fleet.cli(["doctor"]);
     assert!(
         doctor.code == 1 && doctor.stdout.contains("chat lost: there is no channel `nowhere`"),

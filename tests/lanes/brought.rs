@@ -30,7 +30,10 @@ fn lane_of_the_page() -> String {
 fn check(fleet: &Fleet, path: &str) -> (i32, Vec<String>) {
     let said = Output::of(fleet.command(["lane", "check", "parrot", "--json"]).env("PATH", path));
     let checks = said.json()["checks"].as_array().unwrap().clone();
-    let hints = checks.iter().filter(|check| check["verdict"] == "error").map(|check| check["hint"].clone());
+    let hints = checks
+        .iter()
+        .filter(|check| check["severity"] == "error")
+        .map(|check| check["actions"][0]["label"].clone());
     (said.code, hints.map(|hint| hint.as_str().unwrap_or_default().to_owned()).collect())
 }
 

@@ -16,10 +16,10 @@ fn check(fleet: &Fleet, lane: &str) -> (i32, String) {
     let told = |check: &Value| {
         format!(
             "{} {}: {} {}\n",
-            word(check, "verdict"),
-            word(check, "check"),
-            word(check, "detail"),
-            word(check, "hint")
+            word(check, "severity"),
+            word(check, "subject"),
+            word(check, "title"),
+            word(&check["actions"][0], "label")
         )
     };
     (said.code, said.json()["checks"].as_array().unwrap().iter().map(told).collect())

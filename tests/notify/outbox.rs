@@ -217,7 +217,7 @@ fn a_message_that_nobody_takes_is_dead_and_shown_and_can_be_retried_and_dropped(
     assert_eq!(found["diagnostics"][0]["kind"], "messages_undelivered");
     let status = fleet.cli(["status"]);
     assert!(
-        status.code == 1 && status.stdout.contains("the channel ops does not take its messages"),
+        status.code == 1 && status.stdout.contains("channel ops: it does not take its messages"),
         "{status:?}"
     );
 

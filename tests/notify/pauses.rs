@@ -58,7 +58,10 @@ fn nothing_is_sent_over_a_channel_before_the_pause_is_over_that_its_service_asks
         // A message that comes meanwhile waits as well.
         done(&fleet, "three", "ok", &["--notify", "ops:78"]);
         let status = fleet.cli(["status"]);
-        assert!(status.stdout.contains("Channels") && status.stdout.contains("ops: 3 waiting"), "{status:?}");
+        assert!(
+            status.stdout.contains("channel ops: ") && status.stdout.contains("3 waiting, 0 dead"),
+            "{status:?}"
+        );
         assert_eq!((played.asked().len(), next_tries(&fleet).len()), (1, 3), "{kind}");
     }
 }
@@ -94,6 +97,6 @@ fn a_channel_that_has_just_failed_is_shown_and_is_no_trouble_yet() {
 
     let status = fleet.cli(["status"]).ok().stdout;
 
-    assert!(status.contains("Channels") && status.contains("ops: 1 waiting, 0 dead: "), "{status}");
-    assert!(!fleet.json(["diagnostics"]).to_string().contains("messages_undelivered"));
+    assert!(status.contains("warning channel ops: ") && status.contains("1 waiting, 0 dead: "), "{status}");
+    assert!(!fleet.json(["diagnostics", "--severity", "error"]).to_string().contains("messages_undelivered"));
 }

@@ -147,7 +147,7 @@ fn a_plugin_that_fails_waits_is_paused_and_named_and_goes_on_when_it_is_resumed(
     let listed = fleet.cli(["plugin", "list"]).ok().stdout;
     assert!(listed.contains("paused since") && listed.contains("no luck"), "{listed}");
     let status = fleet.cli(["status"]);
-    assert!(status.code == 1 && status.stdout.contains("the plugin unlucky is paused"), "{status:?}");
+    assert!(status.code == 1 && status.stdout.contains("plugin unlucky: it is paused"), "{status:?}");
 
     fs::write(written(&fleet, "unlucky", &more, script).join("good"), "").unwrap();
     fleet

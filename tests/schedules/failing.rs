@@ -67,7 +67,7 @@ fn a_schedule_whose_latest_tick_failed_is_named_until_it_is_mended_or_paused() {
 
     let status = fleet.eventually("status names it", || {
         let status = fleet.cli(["status"]);
-        status.stdout.contains("the latest tick of the schedule fails failed").then_some(status)
+        status.stdout.contains("schedule fails: its latest tick failed").then_some(status)
     });
 
     assert_eq!(status.code, 1, "{status:?}");
@@ -98,12 +98,11 @@ fn a_schedule_that_makes_nothing_for_a_blocked_task_is_named_until_the_task_is_o
 
     let status = fleet.eventually("status names it", || {
         let status = fleet.cli(["status"]);
-        status.stdout.contains("the schedule stuck makes nothing").then_some(status)
+        status.stdout.contains("schedule stuck: its ticks make nothing").then_some(status)
     });
 
     assert_eq!(status.code, 1, "{status:?}");
-    let told = fleet.json(["status"]);
-    let task = told["stuck_schedules"][0]["task"].as_str().unwrap().to_owned();
+    let task = fleet.problems("schedule_stuck")[0]["data"]["task"].as_str().unwrap().to_owned();
     let found = fleet.json(["diagnostics"]).to_string();
     assert!(found.contains("schedule_stuck") && found.contains(&task), "{found}");
     assert!(found.contains(&format!("supervisor unblock {task}")), "{found}");
@@ -138,8 +137,8 @@ fn a_command_that_the_board_has_kept_from_another_release_reads_no_file_at_its_t
 
     let failed = fleet.eventually("status names the failed tick", || {
         let status = fleet.cli(["status"]).stdout;
-        status.contains("the latest tick of the schedule kept failed").then_some(status)
+        status.contains("schedule kept: its latest tick failed").then_some(status)
     });
-    assert!(failed.contains("kept: its latest tick failed: a tick reads no file"), "{failed}");
+    assert!(failed.contains("a tick reads no file"), "{failed}");
     assert_eq!(fleet.json(["list"]), json!([]), "it makes no task");
 }

@@ -26,7 +26,7 @@ fn a_file_of_the_established_program_in_the_directory_of_the_schedules_is_one_of
         (&"insta-fleet".into(), &"0 */4 * * *".into())
     );
     assert!(listed[1]["path"].as_str().unwrap().ends_with("insta-fleet.yaml"), "{listed}");
-    let defects = fleet.cli(["status", "--json"]).json()["defects"].to_string();
+    let defects = serde_json::to_string(&fleet.problems("configuration_defect")).unwrap();
     assert!(defects.contains("bad.yml") && defects.contains("not a command of a schedule"), "{defects}");
     let checked = fleet.cli(["schedules", "check"]);
     assert!(checked.code == 1 && checked.stdout.contains("bad.yml"), "{checked:?}");
@@ -46,10 +46,9 @@ fn a_file_of_the_established_program_in_the_directory_of_the_schedules_is_one_of
     assert!(!dir.join("insta-fleet.yaml").exists());
     assert_eq!(fleet.json(["schedules", "show", "insta-fleet"])["paused"], true);
     fleet.write_config("schedules.d/insta-fleet.yaml", YAML);
-    let checked = fleet.cli(["status", "--json"]).json();
-    assert_eq!(checked["defects"], json!([]), "it is not read yet");
+    assert_eq!(fleet.problems("configuration_defect"), Vec::<serde_json::Value>::new(), "it is not read yet");
     fleet.cli(["service", "reload"]);
-    let defects = fleet.cli(["status", "--json"]).json()["defects"].to_string();
+    let defects = serde_json::to_string(&fleet.problems("configuration_defect")).unwrap();
     assert!(defects.contains("another file defines the schedule insta-fleet as well"), "{defects}");
     fleet.cli(["schedules", "rm", "insta-fleet"]).ok();
     assert_eq!(fleet.json(["schedules", "list"]), json!([]), "both files are gone");

@@ -20,23 +20,23 @@ use crate::model::run::Run;
 use crate::model::state::{Change, Gate, State};
 use crate::model::status::Status;
 use crate::model::task::{NewTask, Task};
-use crate::model::verdict::{Blocking, Finding, Question, Verdict};
+use crate::model::verdict::{Blocking, ParentResult, Question, Verdict};
 use crate::rules::{authority, new_task};
 use crate::store::fields::Field;
 
 /// Largest number of parents that a request describes; `show` lists the others.
-const FINDINGS: usize = 20;
+const PARENT_RESULTS: usize = 20;
 
 impl Board<'_> {
     /// Puts the results of the parents into the request, and announces it.
     pub(super) fn ask_for_approval(&self, id: &TaskId, actor: &str) -> Result<(), Error> {
         let task = self.expect_task(id)?;
         let mut results = Vec::new();
-        for parent in self.parents(id)?.into_iter().take(FINDINGS) {
+        for parent in self.parents(id)?.into_iter().take(PARENT_RESULTS) {
             let title = self.expect_task(&parent)?.title;
             let summary = self.last_completed_run(&parent)?.and_then(|run| run.summary);
             let summary = summary.map(|text| text.chars().take(2000).collect());
-            results.push(Finding { task: parent.to_string(), title, summary });
+            results.push(ParentResult { task: parent.to_string(), title, summary });
         }
         let text = format!("Approve this task: {}", task.title);
         let text = match &task.approval.class {

@@ -16,15 +16,14 @@ impl View<'_> {
         let holds = self.holds()?;
         let mut diagnosed = Vec::new();
         for examined in self.tx.examined_tasks(task, self.now())? {
-            let diagnostics = self.facts(&examined, &holds)?.diagnostics();
+            let diagnostics = self.facts(&examined, &holds)?.findings();
             if !diagnostics.is_empty() {
-                let ExaminedTask { id: task_id, title, status, assignee, .. } = examined;
+                let ExaminedTask { id, title, status, assignee, .. } = examined;
+                let (task_id, status) = (Some(id), Some(status));
                 diagnosed.push(Diagnosed { task_id, title, status, assignee, diagnostics });
             }
         }
-        diagnosed.sort_by_key(|one| {
-            (one.diagnostics.first().map(|worst| std::cmp::Reverse(worst.severity)), one.task_id.clone())
-        });
+        Diagnosed::sort(&mut diagnosed);
         Ok(diagnosed)
     }
 

@@ -4,17 +4,21 @@ use std::time::Duration;
 
 use crate::testing::{Bench, alice, checked, limited, titled};
 use crate::{
-    BlockKind, Blocking, Clock as _, Diagnostic, EndCause, Ending, HoldKind, HoldOn, HoldScope, NewHold,
-    NewTask, OnCleanExit, Severity, TaskId,
+    BlockKind, Blocking, Clock as _, EndCause, Ending, Finding, HoldKind, HoldOn, HoldScope, NewHold,
+    NewTask, OnCleanExit, Seen, Severity, TaskId,
 };
 
-fn found(bench: &Bench, id: &TaskId) -> Vec<Diagnostic> {
+fn found(bench: &Bench, id: &TaskId) -> Vec<Finding> {
     let all = bench.readers.with(|view| view.diagnose(Some(id))).unwrap();
     all.into_iter().flat_map(|one| one.diagnostics).collect()
 }
 
+fn seen(finding: &Finding) -> &Seen {
+    finding.seen.as_ref().unwrap()
+}
+
 fn kinds(bench: &Bench, id: &TaskId) -> Vec<(String, Severity)> {
-    found(bench, id).into_iter().map(|one| (one.kind, one.severity)).collect()
+    found(bench, id).into_iter().map(|one| (one.code.as_str().to_owned(), one.severity)).collect()
 }
 
 #[test]
@@ -32,7 +36,7 @@ fn a_ready_task_is_stranded_after_half_an_hour_and_worse_as_time_goes_by() {
     let id = task.clone();
     bench.call(move |board| board.comment(&id, "still there", None, &alice())).unwrap();
     let stranded = found(&bench, &task).remove(0);
-    assert_eq!((stranded.first_seen_at, stranded.last_seen_at), (since, bench.clock.now()));
+    assert_eq!((seen(&stranded).first_seen_at, seen(&stranded).last_seen_at), (since, bench.clock.now()));
     assert_eq!(bench.readers.with(|view| view.status_since(&task)).unwrap(), Some(since));
 }
 
@@ -66,9 +70,9 @@ fn a_stranded_task_that_nobody_can_claim_is_to_be_given_to_the_shell_first() {
     let nobodys = bench.create(NewTask { assignee: None, ..titled("whose is it") }).id;
     let bobs = bench.ready();
     bench.clock.advance(Duration::from_hours(1));
-    let first = |id: &TaskId| found(&bench, id)[0].actions[0].payload.command.to_string();
-    assert_eq!(first(&nobodys), format!("supervisor assign {nobodys} shell"));
-    assert_eq!(first(&bobs), format!("supervisor show {bobs}"));
+    let first = |id: &TaskId| found(&bench, id)[0].remedies[0].to_string();
+    assert_eq!(first(&nobodys), format!("give it to the lane `shell`: supervisor assign {nobodys} shell"));
+    assert_eq!(first(&bobs), format!("see why: supervisor show {bobs}"));
 }
 
 #[test]
@@ -86,8 +90,8 @@ fn what_a_sandbox_denied_is_told_with_the_first_failure_until_the_next_run_ends_
     bench.call(move |board| board.finish_run(run, ending)).unwrap();
     let diagnostics = found(&bench, &task);
     assert_eq!(kinds(&bench, &task), [("sandbox_denied".to_owned(), Severity::Error)]);
-    assert_eq!(diagnostics[0].title, "its sandbox denied executing /x/cargo");
-    assert_eq!(diagnostics[0].data["line"], "filesystem.toolchains = [\"cargo\"]");
+    assert_eq!(diagnostics[0].text, "its sandbox denied executing /x/cargo");
+    assert_eq!(seen(&diagnostics[0]).data["line"], "filesystem.toolchains = [\"cargo\"]");
     let error = bench.readers.with(|view| view.expect_run(run)).unwrap().error.unwrap();
     assert_eq!(error, "exit code 127; the sandbox denied executing /x/cargo");
     bench.clock.advance(Duration::from_mins(1));
@@ -118,9 +122,9 @@ fn failures_in_a_row_are_told_with_the_first_and_the_last_of_them() {
         ]
     );
     for one in diagnostics {
-        assert_eq!((one.first_seen_at, one.last_seen_at, one.count), (first, last, 2));
-        assert_eq!(one.run_id, Some(run));
-        assert_eq!(one.actions.iter().filter(|action| action.suggested).count(), 1);
+        assert_eq!((seen(&one).first_seen_at, seen(&one).last_seen_at, seen(&one).count), (first, last, 2));
+        assert_eq!(seen(&one).run_id, Some(run));
+        assert_eq!(one.remedies.iter().filter(|action| action.suggested).count(), 1);
     }
 }
 
@@ -145,10 +149,10 @@ fn failures_are_told_without_what_ended_between_them_for_another_reason() {
     let diagnostics = found(&bench, &task).remove(0);
 
     assert_eq!(
-        (diagnostics.kind.as_str(), diagnostics.count, diagnostics.run_id),
+        (diagnostics.code.as_str(), seen(&diagnostics).count, seen(&diagnostics).run_id),
         ("repeated_failures", 2, Some(run))
     );
-    assert_eq!((diagnostics.first_seen_at, diagnostics.last_seen_at), (first, last));
+    assert_eq!((seen(&diagnostics).first_seen_at, seen(&diagnostics).last_seen_at), (first, last));
 }
 
 #[test]
@@ -160,14 +164,14 @@ fn a_task_that_gave_up_is_told_after_however_few_failures_and_one_that_a_person_
     let diagnostics = found(&bench, &task);
     assert_eq!(kinds(&bench, &task), [("gave_up".to_owned(), Severity::Critical)], "one is no repetition");
     assert_eq!(
-        (diagnostics[0].title.as_str(), diagnostics[0].count, diagnostics[0].run_id),
+        (diagnostics[0].text.as_str(), seen(&diagnostics[0]).count, seen(&diagnostics[0]).run_id),
         ("gave up after 1 failure", 1, Some(run))
     );
     assert!(
         diagnostics[0]
-            .actions
+            .remedies
             .iter()
-            .any(|action| action.payload.command.to_string() == format!("supervisor unblock {task}"))
+            .any(|remedy| remedy.to_string() == format!("try it again: supervisor unblock {task}"))
     );
 
     let other = bench.create(titled("fails once, and waits for a person")).id;
@@ -191,7 +195,10 @@ fn a_task_whose_checks_made_it_give_up_is_told_with_their_number() {
     }
     let diagnostics = found(&bench, &task);
     assert_eq!(kinds(&bench, &task), [("gave_up".to_owned(), Severity::Critical)]);
-    assert_eq!((diagnostics[0].title.as_str(), diagnostics[0].count), ("gave up after 2 failed checks", 2));
+    assert_eq!(
+        (diagnostics[0].text.as_str(), seen(&diagnostics[0]).count),
+        ("gave up after 2 failed checks", 2)
+    );
 }
 
 #[test]
@@ -225,5 +232,5 @@ fn a_scheduled_task_that_nobody_woke_is_told() {
     assert_eq!(kinds(&bench, &task), []);
     bench.clock.advance(Duration::from_mins(1));
     assert_eq!(kinds(&bench, &task), [("overdue".to_owned(), Severity::Error)]);
-    assert_eq!(found(&bench, &task)[0].first_seen_at, at);
+    assert_eq!(seen(&found(&bench, &task)[0]).first_seen_at, at);
 }

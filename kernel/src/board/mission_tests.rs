@@ -79,7 +79,7 @@ fn a_mission_at_its_tasks_is_paused_with_all_that_it_has_and_released_has_as_muc
     assert_eq!((holds.len(), holds[0].kind, holds[0].run_id), (1, HoldKind::Limit, Some(run_of(&worker))));
     let told = |id: &TaskId| {
         let all = bench.readers.with(|view| view.diagnose(Some(id))).unwrap();
-        all.into_iter().flat_map(|one| one.diagnostics).map(|one| one.kind).collect::<Vec<_>>()
+        all.into_iter().flat_map(|one| one.diagnostics).map(|one| one.code.to_string()).collect::<Vec<_>>()
     };
     assert_eq!((told(&parts[0].id), told(&other)), (vec!["mission_paused".to_owned()], vec![]));
 
@@ -149,7 +149,7 @@ fn run_time_and_cost_of_a_mission_are_summed_up_and_pause_it() {
             .unwrap()
             .into_iter()
             .flat_map(|one| one.diagnostics)
-            .map(|one| one.kind)
+            .map(|one| one.code.to_string())
             .collect();
         assert_eq!(kinds, ["mission_paused"]);
 

@@ -13,7 +13,7 @@ use crate::model::actor::Actor;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
-use crate::model::id::{EventId, LetterId, TaskId};
+use crate::model::id::{EventId, LetterId, TaskId, Tenant};
 use crate::model::letter::{Address, Crowd, Heads, Letter, LetterState, Letters, Mail, NoticeKind};
 use crate::model::limits;
 use crate::model::missing::Missing;
@@ -86,9 +86,9 @@ impl View<'_> {
         self.tx.troubled_channels(Mail::trouble_since(self.now()))
     }
 
-    /// Returns the state of each channel, as far as the caller may see it.
-    pub fn mail(&self, actor: &Actor) -> Result<Vec<Mail>, Error> {
-        self.tx.mail(actor.tenant.as_ref())
+    /// Returns the state of each channel, by the messages of a tenant or of all.
+    pub fn mail(&self, tenant: Option<&Tenant>) -> Result<Vec<Mail>, Error> {
+        self.tx.mail(tenant)
     }
 }
 

@@ -94,12 +94,12 @@ pub struct Question {
     pub approval: Option<ApprovalClass>,
     /// Results of the parents, for a request for an approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub results: Vec<Finding>,
+    pub results: Vec<ParentResult>,
 }
 
 /// Result of a parent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Finding {
+pub struct ParentResult {
     /// Id of the parent.
     pub task: String,
     pub title: String,

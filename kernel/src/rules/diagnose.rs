@@ -1,24 +1,26 @@
 //! Diagnosis: finds the problems of tasks, with their age and remedies. The rules examine facts that the board has
 //! read, and read nothing themselves.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::model::clock::Timestamp;
 use crate::model::counted::Counted;
 use crate::model::event::EventKind;
 use crate::model::examined_task::ExaminedTask;
+use crate::model::finding::{Finding, FindingCode, Seen, Severity};
 use crate::model::hold::{Hold, HoldKind, HoldScope};
-use crate::model::id::{Profile, RunId, TaskId};
+use crate::model::id::{Profile, TaskId};
 use crate::model::note::Event;
 use crate::model::outcome::{Denied, Outcome};
+use crate::model::remedy::Remedy;
 use crate::model::run::Run;
 use crate::model::status::Status;
-use crate::model::words::words;
-use crate::rules::remedy::Remedy;
+use crate::model::task::Task;
 
 /// Time after which an unclaimed ready task counts as stranded. After twice this time, this is an error; after six
 /// times, it is critical.
@@ -36,52 +38,41 @@ const OVERDUE: Duration = Duration::from_mins(5);
 pub(crate) const ENDINGS: [EventKind; 3] =
     [EventKind::Crashed, EventKind::SpawnFailed, EventKind::ProtocolViolation];
 
-words! {
-    /// Severity of a problem.
-    "severity"
-    Severity {
-        /// An operator should look at it.
-        Warning => "warning",
-        /// The problem does not go away by itself.
-        Error => "error",
-        /// The problem has lasted for a long time.
-        Critical => "critical",
-    }
-}
-
-/// Problem of a task.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Diagnostic {
-    /// Kind of the problem, as a word.
-    pub kind: String,
-    pub severity: Severity,
-    /// Description in one line.
-    pub title: String,
-    /// Details in words.
-    pub detail: String,
-    /// Commands that may help, the suggested one first.
-    pub actions: Vec<Remedy>,
-    /// Time at which the problem began.
-    pub first_seen_at: Timestamp,
-    /// Time at which the problem last showed.
-    pub last_seen_at: Timestamp,
-    /// Number of times that the problem showed.
-    pub count: u32,
-    /// Run in which the problem last showed.
-    pub run_id: Option<RunId>,
-    /// Figures of the problem.
-    pub data: Value,
-}
-
-/// Task with its problems.
+/// Findings about a task, or about the whole root. The JSON of a task is the same as in Hermes Kanban.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Diagnosed {
-    pub task_id: TaskId,
+    /// Task; null for the root.
+    pub task_id: Option<TaskId>,
+    /// Title of the task, else the subject of the finding.
     pub title: String,
-    pub status: Status,
+    /// Status of the task; null for the root.
+    pub status: Option<Status>,
+    /// Assignee of the task; null for the root.
     pub assignee: Option<Profile>,
-    /// Problems, the most severe first.
-    pub diagnostics: Vec<Diagnostic>,
+    /// Findings, the most severe first.
+    pub diagnostics: Vec<Finding>,
+}
+
+impl Diagnosed {
+    /// Makes the findings about a task.
+    pub fn of_task(task: &Task, diagnostics: Vec<Finding>) -> Self {
+        let (title, assignee) = (task.title.clone(), task.assignee.clone());
+        let (task_id, status) = (Some(task.id.clone()), Some(task.status));
+        Diagnosed { task_id, title, status, assignee, diagnostics }
+    }
+
+    /// Makes the row of a finding about the root.
+    pub fn of_root(finding: Finding) -> Self {
+        let title = finding.subject.clone();
+        Diagnosed { task_id: None, title, status: None, assignee: None, diagnostics: vec![finding] }
+    }
+
+    /// Sorts rows by their worst finding, the worst first, then by the task.
+    pub fn sort(rows: &mut [Diagnosed]) {
+        rows.sort_by_key(|row| {
+            (row.diagnostics.first().map(|worst| Reverse(worst.severity)), row.task_id.clone())
+        });
+    }
 }
 
 /// Facts about a task that the rules examine.
@@ -113,8 +104,8 @@ pub(crate) fn gave_up(failures: u32, checks: Option<u32>) -> String {
 }
 
 impl Facts<'_> {
-    /// Returns the problems of the task, the most severe first.
-    pub(crate) fn diagnostics(&self) -> Vec<Diagnostic> {
+    /// Returns the findings about the task, the most severe first.
+    pub(crate) fn findings(&self) -> Vec<Finding> {
         let found = [
             self.denied(),
             self.failing(),
@@ -125,13 +116,13 @@ impl Facts<'_> {
             self.stranded(),
             self.overdue(),
         ];
-        let mut diagnostics: Vec<Diagnostic> = found.into_iter().flatten().collect();
-        diagnostics.sort_by_key(|one| std::cmp::Reverse(one.severity));
-        diagnostics
+        let mut findings: Vec<Finding> = found.into_iter().flatten().collect();
+        Finding::sort(&mut findings);
+        findings
     }
 
     /// Reports a sandbox denial. A single failure is enough, because the sandbox will deny the same act again.
-    fn denied(&self) -> Option<Diagnostic> {
+    fn denied(&self) -> Option<Finding> {
         let examined = self.examined;
         if examined.failures == 0 {
             return None;
@@ -143,20 +134,20 @@ impl Facts<'_> {
         let last = self.ending.as_ref().and_then(|event| Some((event, reported(event)?)));
         let (event, Denied { policy, act, line, text }) = last?;
         let (id, at) = (&examined.id, event.created_at);
-        Some(Diagnostic {
-            severity: Severity::Error,
-            title: format!("its sandbox denied {act}"),
-            detail: text,
-            actions: suggest(vec![Remedy::command("see the output of its last run", format!("logs {id}"))]),
+        let seen = Seen {
             first_seen_at: at,
             last_seen_at: at,
             count: examined.failures,
             run_id: event.run_id,
-            ..self.lasting("sandbox_denied", json!({ "policy": policy, "act": act, "line": line }))
-        })
+            data: json!({ "policy": policy, "act": act, "line": line }),
+        };
+        let found =
+            task_finding(FindingCode::SandboxDenied, Severity::Error, format!("its sandbox denied {act}"));
+        let logs = Remedy::command("see the output of its last run", format!("logs {id}")).suggested();
+        Some(found.detail(text).remedy(logs).seen(seen))
     }
 
-    fn failing(&self) -> Option<Diagnostic> {
+    fn failing(&self) -> Option<Finding> {
         let examined = self.examined;
         if !is_failing(examined) {
             return None;
@@ -172,31 +163,33 @@ impl Facts<'_> {
         let has_given_up = examined.gave_up();
         let by_checks = runs.last().is_some_and(|run| run.outcome == Some(Outcome::CheckFailed));
         let checks = (has_given_up && by_checks).then_some(examined.failed_checks);
-        let mut actions = vec![Remedy::command("see the output of its last run", format!("logs {id}"))];
-        if has_given_up {
-            actions.push(Remedy::command("try it again", format!("unblock {id}")));
-        }
         // A single failure is no repetition, even if the task allows only one.
-        let kind = if examined.failures >= REPEATED { "repeated_failures" } else { "gave_up" };
-        let data = json!({ "consecutive_failures": examined.failures, "gave_up": has_given_up });
-        Some(Diagnostic {
-            severity: if has_given_up { Severity::Critical } else { Severity::Error },
-            title: if has_given_up {
-                gave_up(examined.failures, checks)
-            } else {
-                format!("failed {} times in a row", examined.failures)
-            },
-            detail: examined.error.clone().or_else(|| examined.block_reason.clone()).unwrap_or_default(),
-            actions: suggest(actions),
+        let is_repeated = examined.failures >= REPEATED;
+        let code = if is_repeated { FindingCode::RepeatedFailures } else { FindingCode::GaveUp };
+        let (severity, text) = if has_given_up {
+            (Severity::Critical, gave_up(examined.failures, checks))
+        } else {
+            (Severity::Error, format!("failed {} times in a row", examined.failures))
+        };
+        let seen = Seen {
             first_seen_at: first.map_or(examined.since, |run| ended(run)),
             last_seen_at: last.map_or(examined.since, |run| ended(run)),
             count: checks.unwrap_or(examined.failures),
             run_id: last.map(|run| run.id),
-            ..self.lasting(kind, data)
-        })
+            data: json!({ "consecutive_failures": examined.failures, "gave_up": has_given_up }),
+        };
+        let logs = Remedy::command("see the output of its last run", format!("logs {id}")).suggested();
+        let mut found = task_finding(code, severity, text).remedy(logs).seen(seen);
+        if has_given_up {
+            found = found.remedy(Remedy::command("try it again", format!("unblock {id}")));
+        }
+        Some(
+            found
+                .detail(examined.error.clone().or_else(|| examined.block_reason.clone()).unwrap_or_default()),
+        )
     }
 
-    fn crashing(&self) -> Option<Diagnostic> {
+    fn crashing(&self) -> Option<Finding> {
         let examined = self.examined;
         if !is_failing(examined) {
             return None;
@@ -210,41 +203,37 @@ impl Facts<'_> {
             return None;
         }
         let id = &examined.id;
-        Some(Diagnostic {
-            severity: Severity::Error,
-            title: format!("its worker crashed {count} times in a row"),
-            detail: last.error.clone().unwrap_or_default(),
-            actions: suggest(vec![
-                Remedy::command("compare its runs", format!("runs {id}")),
-                Remedy::command("see the output of the last one", format!("logs {id}")),
-            ]),
+        let seen = Seen {
             first_seen_at: first.ended_at.unwrap_or(first.started_at),
             last_seen_at: last.ended_at.unwrap_or(last.started_at),
             count,
             run_id: Some(last.id),
-            ..self.lasting("repeated_crashes", json!({ "exit_code": last.exit_code, "signal": last.signal }))
-        })
+            data: json!({ "exit_code": last.exit_code, "signal": last.signal }),
+        };
+        let text = format!("its worker crashed {count} times in a row");
+        let found = task_finding(FindingCode::RepeatedCrashes, Severity::Error, text)
+            .detail(last.error.clone().unwrap_or_default())
+            .remedy(Remedy::command("compare its runs", format!("runs {id}")).suggested())
+            .remedy(Remedy::command("see the output of the last one", format!("logs {id}")));
+        Some(found.seen(seen))
     }
 
-    fn forgotten(&self) -> Option<Diagnostic> {
+    fn forgotten(&self) -> Option<Finding> {
         let examined = self.examined;
         let age = self.now.since(examined.since);
         if examined.status != Status::Blocked || age < FORGOTTEN {
             return None;
         }
         let id = &examined.id;
-        Some(Diagnostic {
-            title: format!("blocked for {} h", age.as_secs() / 3600),
-            detail: examined.block_reason.clone().unwrap_or_default(),
-            actions: suggest(vec![
-                Remedy::command("see what it waits for", format!("show {id}")),
-                Remedy::command("unblock it", format!("unblock {id}")),
-            ]),
-            ..self.lasting("stuck_in_blocked", json!({ "age_seconds": age.as_secs() }))
-        })
+        let text = format!("blocked for {} h", age.as_secs() / 3600);
+        let found = task_finding(FindingCode::StuckInBlocked, Severity::Warning, text)
+            .detail(examined.block_reason.clone().unwrap_or_default())
+            .remedy(Remedy::command("see what it waits for", format!("show {id}")).suggested())
+            .remedy(Remedy::command("unblock it", format!("unblock {id}")));
+        Some(found.seen(Seen { data: json!({ "age_seconds": age.as_secs() }), ..self.lasting() }))
     }
 
-    fn cycling(&self) -> Option<Diagnostic> {
+    fn cycling(&self) -> Option<Finding> {
         let examined = self.examined;
         let events = &self.unblocked;
         let (Some(first), Some(last)) = (events.first(), events.last()) else { return None };
@@ -252,36 +241,34 @@ impl Facts<'_> {
             return None;
         }
         let id = &examined.id;
-        Some(Diagnostic {
-            title: format!("unblocked {} times", events.len()),
-            detail: "unblocking it does not help; it may need a better description, or another assignee"
-                .to_owned(),
-            actions: suggest(vec![Remedy::command("read its history", format!("show {id}"))]),
+        let seen = Seen {
             first_seen_at: first.created_at,
             last_seen_at: last.created_at,
             count: u32::try_from(events.len()).unwrap_or(u32::MAX),
-            ..self.lasting("block_unblock_cycling", json!({}))
-        })
+            ..self.lasting()
+        };
+        let text = format!("unblocked {} times", events.len());
+        let found = task_finding(FindingCode::BlockUnblockCycling, Severity::Warning, text)
+            .detail("unblocking it does not help; it may need a better description, or another assignee")
+            .remedy(Remedy::command("read its history", format!("show {id}")).suggested());
+        Some(found.seen(seen))
     }
 
     /// Reports that the task's mission waits for a person.
-    fn paused(&self) -> Option<Diagnostic> {
+    fn paused(&self) -> Option<Finding> {
         let examined = self.examined;
         let is_of_mission = |hold: &&Hold| hold.kind == HoldKind::Limit && hold.name == examined.mission();
         let hold = self.holds.iter().find(is_of_mission).filter(|_| examined.status == Status::Ready)?;
-        let action = Remedy::command("grant as much again", format!("answer {} 1", hold.name));
-        Some(Diagnostic {
-            severity: Severity::Error,
-            title: format!("the mission {} is paused", hold.name),
-            detail: hold.reason.clone(),
-            actions: suggest(vec![action]),
-            first_seen_at: hold.created_at,
-            run_id: hold.run_id,
-            ..self.lasting("mission_paused", json!({ "mission": hold.name }))
-        })
+        let (first_seen_at, run_id) = (hold.created_at, hold.run_id);
+        let data = json!({ "mission": hold.name });
+        let text = format!("the mission {} is paused", hold.name);
+        let found = task_finding(FindingCode::MissionPaused, Severity::Error, text)
+            .detail(hold.reason.clone())
+            .remedy(Remedy::command("grant as much again", format!("answer {} 1", hold.name)).suggested());
+        Some(found.seen(Seen { first_seen_at, run_id, data, ..self.lasting() }))
     }
 
-    fn stranded(&self) -> Option<Diagnostic> {
+    fn stranded(&self) -> Option<Finding> {
         let examined = self.examined;
         let age = self.now.since(examined.since);
         if examined.status != Status::Ready || age < STRANDED {
@@ -303,62 +290,45 @@ impl Facts<'_> {
             age if age >= STRANDED * 2 => Severity::Error,
             _ => Severity::Warning,
         };
-        let mut actions = vec![Remedy::command("see why", format!("show {id}"))];
         let detail = match (&examined.assignee, &examined.nonspawnable) {
             (None, _) => "it has no assignee".to_owned(),
             (Some(_), Some(why)) => why.clone(),
             (Some(profile), None) => format!("nobody has claimed it for {profile}"),
         };
-        if examined.assignee.is_none() || examined.nonspawnable.is_some() {
-            actions.insert(0, Remedy::command("give it to the lane `shell`", format!("assign {id} shell")));
-        }
-        Some(Diagnostic {
-            severity,
-            title: format!("ready for {} min, but not started", age.as_secs() / 60),
-            detail,
-            actions: suggest(actions),
-            ..self.lasting("stranded_in_ready", json!({ "age_seconds": age.as_secs() }))
-        })
+        let text = format!("ready for {} min, but not started", age.as_secs() / 60);
+        let show = Remedy::command("see why", format!("show {id}"));
+        let found = task_finding(FindingCode::StrandedInReady, severity, text).detail(detail);
+        let found = if examined.assignee.is_none() || examined.nonspawnable.is_some() {
+            let assign = Remedy::command("give it to the lane `shell`", format!("assign {id} shell"));
+            found.remedy(assign.suggested()).remedy(show)
+        } else {
+            found.remedy(show.suggested())
+        };
+        Some(found.seen(Seen { data: json!({ "age_seconds": age.as_secs() }), ..self.lasting() }))
     }
 
-    fn overdue(&self) -> Option<Diagnostic> {
+    fn overdue(&self) -> Option<Finding> {
         let examined = self.examined;
         let at = examined.not_before.filter(|_| examined.status == Status::Scheduled)?;
         let late = self.now.since(at);
         if late < OVERDUE {
             return None;
         }
-        Some(Diagnostic {
-            severity: Severity::Error,
-            title: format!("its time came {} min ago", late.as_secs() / 60),
-            detail: "no daemon is running that would start it".to_owned(),
-            actions: suggest(vec![Remedy::command("see whether one runs", "status")]),
-            first_seen_at: at,
-            ..self.lasting("overdue", json!({ "late_seconds": late.as_secs() }))
-        })
+        let text = format!("its time came {} min ago", late.as_secs() / 60);
+        let found = task_finding(FindingCode::Overdue, Severity::Error, text)
+            .detail("no daemon is running that would start it")
+            .remedy(Remedy::command("see whether one runs", "status").suggested());
+        let data = json!({ "late_seconds": late.as_secs() });
+        Some(found.seen(Seen { first_seen_at: at, data, ..self.lasting() }))
     }
 
-    /// Returns a warning that lasts from the task's last transition until now, with empty texts.
-    fn lasting(&self, kind: &str, data: Value) -> Diagnostic {
-        let examined = self.examined;
-        Diagnostic {
-            kind: kind.to_owned(),
-            severity: Severity::Warning,
-            title: String::new(),
-            detail: String::new(),
-            actions: Vec::new(),
-            first_seen_at: examined.since,
-            last_seen_at: self.now,
-            count: 1,
-            run_id: None,
-            data,
-        }
+    /// Returns the history of a problem that lasts from the task's last transition until now.
+    fn lasting(&self) -> Seen {
+        Seen::lasting(self.examined.since, self.now)
     }
 }
 
-fn suggest(mut actions: Vec<Remedy>) -> Vec<Remedy> {
-    if let Some(first) = actions.first_mut() {
-        first.suggested = true;
-    }
-    actions
+/// Makes a finding about a task. Its subject is empty, because it is listed with its task.
+fn task_finding(code: FindingCode, severity: Severity, text: String) -> Finding {
+    Finding::new(code, severity, text).about("")
 }

@@ -21,7 +21,6 @@ pub(crate) mod proposed;
 mod proposed_profiles;
 pub(crate) mod readiness;
 pub(crate) mod recurrence;
-pub(crate) mod remedy;
 pub(crate) mod retry;
 pub(crate) mod review_rounds;
 pub(crate) mod template;

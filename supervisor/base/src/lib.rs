@@ -7,6 +7,7 @@ pub mod executable;
 pub mod exit;
 pub mod failpoint;
 pub mod failure;
+pub mod findings;
 pub mod invocation;
 pub mod journal;
 pub mod json;

@@ -1,17 +1,14 @@
 //! State of a service besides its boards: jobs in workspaces, chats, notification channels and browsers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
-use kernel::{BoardName, Tenant, Timestamp};
+use kernel::{BoardName, Finding, Tenant, Timestamp};
 
 use super::Service;
 use super::jobs::Jobs;
 use setup::automation::chat::ChatsState;
 use setup::browsers::Browsers;
-
-/// Name of the A2A bridge in lists of unreachable services.
-pub const BRIDGE: &str = "the A2A bridge";
 
 impl Service {
     /// Returns the scheduler of workers' jobs in workspaces.
@@ -50,32 +47,23 @@ impl Service {
         self.paused_channels.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
     }
 
-    /// Returns the chats, and the A2A bridge, that should be reachable and are not, with the reasons.
-    pub fn unreachable(&self) -> BTreeMap<String, String> {
-        let chats = self.chats.disconnected().into_iter();
-        let mut unheard: BTreeMap<String, String> = chats
-            .map(|(name, line)| (format!("the chat {name}"), line.last_error.unwrap_or_default()))
-            .collect();
-        if let Some(why) = self.bridge_trouble() {
-            unheard.insert(BRIDGE.to_owned(), why);
-        }
-        unheard
-    }
-
-    /// Records the problems of a board's channels and plugins, in words.
-    pub fn set_delivery_problems(&self, board: &BoardName, troubles: Vec<String>) {
-        let mut silent = self.delivery_problems.lock().unwrap_or_else(PoisonError::into_inner);
-        if troubles.is_empty() {
-            silent.remove(board);
+    /// Records the problems of a board's channels and plugins.
+    pub fn set_delivery_problems(&self, board: &BoardName, problems: Vec<Finding>) {
+        let mut known = self.delivery_problems.lock().unwrap_or_else(PoisonError::into_inner);
+        if problems.is_empty() {
+            known.remove(board);
         } else {
-            silent.insert(board.clone(), troubles);
+            known.insert(board.clone(), problems);
         }
     }
 
     /// Returns the problems of channels and plugins on all boards, without duplicates.
-    pub fn delivery_problems(&self) -> BTreeSet<String> {
-        let silent = self.delivery_problems.lock().unwrap_or_else(PoisonError::into_inner);
-        silent.values().flatten().cloned().collect()
+    pub fn delivery_problems(&self) -> Vec<Finding> {
+        let known = self.delivery_problems.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut problems: Vec<Finding> = known.values().flatten().cloned().collect();
+        problems.sort_by(|a, b| (a.code, &a.subject).cmp(&(b.code, &b.subject)));
+        problems.dedup_by(|a, b| (a.code, &a.subject) == (b.code, &b.subject));
+        problems
     }
 
     /// Returns the links and sessions of browsers.

@@ -3,6 +3,7 @@
 mod automation;
 pub mod details;
 mod extras;
+mod findings;
 mod integrity;
 mod jobs;
 pub mod leases;
@@ -18,13 +19,13 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kernel::{
-    Blobs, BoardId, BoardName, Readers, SharedQuotas, Sweep, SweepScope, Swept, SystemClock, SystemEntropy,
-    Tenant, WorkspaceSpec, Writer, WriterOptions,
+    Blobs, BoardId, BoardName, Finding, Readers, SharedQuotas, Sweep, SweepScope, Swept, SystemClock,
+    SystemEntropy, Tenant, WorkspaceSpec, Writer, WriterOptions,
 };
 use tokio::sync::{Notify, watch};
 use tokio_util::task::TaskTracker;
 
-pub use self::extras::BRIDGE;
+pub use self::findings::subject as board_subject;
 use self::jobs::Jobs;
 use self::leases::ExternalLeases;
 use self::terminal_owner::TerminalOwners;
@@ -168,7 +169,7 @@ pub struct Service {
     browsers: Browsers,
     bridge_trouble: Mutex<Option<String>>,
     /// Problems of channels and plugins, by board.
-    delivery_problems: Mutex<BTreeMap<BoardName, Vec<String>>>,
+    delivery_problems: Mutex<BTreeMap<BoardName, Vec<Finding>>>,
     mail: Arc<Notify>,
     paused_channels: Mutex<BTreeMap<String, kernel::Timestamp>>,
     news: Arc<Notify>,

@@ -6,22 +6,21 @@ use crate::client::Client;
 use crate::output::Output;
 use base::failure::Failure;
 use base::owner::OwnerLock;
-use kernel::BoardName;
-use upkeep::doctor::{self, BoardFaults, Disconnected, Examination};
+use kernel::{BoardName, Finding};
+use upkeep::doctor::{self, Examination};
 use verbs::{Doctor, Status};
 
 pub(super) async fn run(client: &Client, verb: Doctor, output: Output) -> Result<u8, Failure> {
     refuse_worker(client)?;
     let root = client.root();
     let _lock = if verb.repair { Some(lock(root)?) } else { None };
-    let (troubles, unheard) = daemon_state(client).await?.unzip();
+    let problems = daemon_problems(client).await?;
     let asked = Examination { replay: verb.replay, repair: verb.repair };
-    output.reply::<Doctor>(&doctor::examine(root, asked, troubles.unwrap_or_default(), unheard.as_ref())?)
+    output.reply::<Doctor>(&doctor::examine(root, asked, problems.as_deref())?)
 }
 
-/// Returns the problems that a daemon reports: boards that it cannot write to, and events that it does not get. None if
-/// no daemon responds.
-async fn daemon_state(client: &Client) -> Result<Option<(BoardFaults, Disconnected)>, Failure> {
+/// Returns the problems that a daemon reports; none if no daemon responds.
+async fn daemon_problems(client: &Client) -> Result<Option<Vec<Finding>>, Failure> {
     let root = client.root();
     if OwnerLock::owner(root).is_none() {
         return Ok(None);
@@ -32,7 +31,7 @@ async fn daemon_state(client: &Client) -> Result<Option<(BoardFaults, Disconnect
         if let Ok(status) = client.call(&Status::default()).await
             && status.daemon.is_some()
         {
-            return Ok(Some((status.board_troubles, status.unheard)));
+            return Ok(Some(status.problems));
         }
     }
     Ok(None)

@@ -14,7 +14,7 @@ use base::terminal::printable;
 use base::time::duration::WrittenDuration;
 use host::retained::RetainedHome;
 use setup::config::Config;
-use setup::roster::{Adopted, Draft, Home, Limits, LooseName, Settings, adopt, files, shipped};
+use setup::roster::{Adopted, Draft, Home, Limits, Settings, adopt, files, missing_pool, shipped};
 use verbs::{ListLanes, ListProfiles, Reload, ShowMission, is_nobody, read_profile, show_profile};
 
 /// Show a profile, and whether its tasks can run
@@ -190,8 +190,8 @@ pub(super) async fn create(client: &Client, create: Create, output: Output) -> R
     let draft = Draft { settings, prompt };
     let text = draft.text(create.name.as_str());
     let config = Config::load(client.root())?;
-    let loose = draft.settings.pools.iter().filter_map(|pool| LooseName::of_pool(pool, "it", &config));
-    let warnings = loose.map(|loose| loose.to_string()).collect();
+    let loose = draft.settings.pools.iter().filter_map(|pool| missing_pool(pool, "it", &config));
+    let warnings = loose.map(|loose| loose.sentence()).collect();
     written(client, "Created", create.name, &text, warnings, output).await
 }
 

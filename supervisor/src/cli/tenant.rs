@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use kernel::{Counted, Status, TaskId, Tenant};
+use kernel::{Counted, Finding, Status, TaskId, Tenant};
 use serde::Serialize;
 
 use super::pages;
@@ -172,7 +172,7 @@ async fn written(
 ) -> Result<u8, Failure> {
     let path = tenant_file::write(client.root(), &name, text)?;
     let reloaded = client.call(&Reload::default()).await?;
-    warnings.extend(reloaded.defects.iter().map(ToString::to_string));
+    warnings.extend(reloaded.problems.iter().filter(|problem| problem.is_error()).map(Finding::line));
     print_change(done, &ChangedTenant { name, path, cancelled: Vec::new(), warnings }, output)
 }
 

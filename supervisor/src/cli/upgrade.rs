@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use kernel::{Finding, FindingCode};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{Child, Command};
 
@@ -11,8 +12,7 @@ use super::CommandLine;
 use super::restore::refuse_worker;
 use base::exit::Code;
 use base::failure::Failure;
-use base::terminal::{Ink, Screen, cut, printable};
-use upkeep::doctor::CheckResult;
+use base::terminal::{Screen, cut, printable};
 use upkeep::doctor::upgrade::{Adoption, BoardFound, RunFound, adoption};
 
 /// Time limit of another program's response. A release reads a few small files for each run.
@@ -133,26 +133,13 @@ fn show(found: &Adoption, screen: &mut Screen) {
         printable(version),
         shim::rundir::versions(run_directories.oldest, run_directories.newest)
     ));
-    for run in runs {
-        let (verdict, text) = of_run(run);
-        row(screen, verdict, &text);
-    }
+    let mut findings: Vec<Finding> = runs.iter().map(of_run).collect();
     if runs.is_empty() {
-        row(screen, CheckResult::Ok, "runs: none is open");
+        findings.push(Finding::ok(FindingCode::Run, "none is open").about("runs"));
     }
-    for board in boards {
-        let (verdict, text) = of_board(board);
-        row(screen, verdict, &text);
-        if let Some(hint) = &board.hint {
-            screen.hanging("        ", &printable(hint));
-        }
-    }
-    for check in configuration {
-        row(screen, check.verdict, &format!("{}: {}", check.subject, check.detail));
-        if let Some(hint) = &check.hint {
-            screen.hanging("        ", &printable(hint));
-        }
-    }
+    findings.extend(boards.iter().map(of_board));
+    screen.findings(&findings);
+    screen.findings(configuration);
     screen.line(if *ok {
         "It adopts all of it."
     } else {
@@ -160,42 +147,37 @@ fn show(found: &Adoption, screen: &mut Screen) {
     });
 }
 
-fn row(screen: &mut Screen, verdict: CheckResult, text: &str) {
-    let (ink, word) = match verdict {
-        CheckResult::Ok => (Ink::Green, "ok"),
-        CheckResult::Warning => (Ink::Yellow, "warning"),
-        CheckResult::Error => (Ink::Red, "error"),
-    };
-    let label = screen.paint(ink, word);
-    screen.hanging(&format!("{label}{}", " ".repeat(8 - word.len())), &printable(text));
-}
-
-fn of_run(found: &RunFound) -> (CheckResult, String) {
+fn of_run(found: &RunFound) -> Finding {
     let RunFound { board, run, task, version, has_ended, adopted, why } = found;
+    let finding = if *adopted {
+        let version = version.map(|version| format!("version {version}, ")).unwrap_or_default();
+        let end = if *has_ended { "its end is recorded" } else { "it is taken over" };
+        Finding::ok(FindingCode::Run, format!("{version}{end}"))
+    } else {
+        Finding::error(FindingCode::Run, why.as_deref().unwrap_or("it is not adopted"))
+    };
     let task = task.as_ref().map(|task| format!(" of {task}")).unwrap_or_default();
-    let head = format!("run {run}{task} on board {board}");
-    if !adopted {
-        return (CheckResult::Error, format!("{head}: {}", why.as_deref().unwrap_or("it is not adopted")));
-    }
-    let version = version.map(|version| format!("version {version}, ")).unwrap_or_default();
-    let what = if *has_ended { "its end is recorded" } else { "it is taken over" };
-    (CheckResult::Ok, format!("{head}: {version}{what}"))
+    finding.about(format!("run {run}{task} on board {board}"))
 }
 
-fn of_board(found: &BoardFound) -> (CheckResult, String) {
-    let BoardFound { board, schema, known, migrated, why, .. } = found;
+fn of_board(found: &BoardFound) -> Finding {
+    let BoardFound { board, schema, known, migrated, why, hint, .. } = found;
     let number = |schema: &Option<i64>| schema.map_or_else(|| "?".to_owned(), |schema| schema.to_string());
-    match (why, migrated) {
-        (Some(why), _) => (CheckResult::Error, format!("board {board}: {why}")),
-        (None, true) => (
-            CheckResult::Warning,
+    let finding = match (why, migrated) {
+        (Some(why), _) => Finding::error(FindingCode::Board, why),
+        (None, true) => Finding::warning(
+            FindingCode::Board,
             format!(
-                "board {board}: its first start migrates schema {} to {}; make a backup, for an earlier release does not read \
-                 it then",
+                "its first start migrates schema {} to {}; make a backup, for an earlier release does not read it then",
                 number(schema),
                 number(known)
             ),
         ),
-        (None, false) => (CheckResult::Ok, format!("board {board}: schema {}", number(schema))),
+        (None, false) => Finding::ok(FindingCode::Board, format!("schema {}", number(schema))),
+    };
+    let finding = finding.named(board);
+    match hint {
+        Some(hint) => finding.advice(hint),
+        None => finding,
     }
 }

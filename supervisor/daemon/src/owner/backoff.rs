@@ -14,7 +14,9 @@ mod testing;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kernel::{BoardName, Tenant, Timestamp, Waiting, WaitingCode};
+use kernel::{
+    BoardName, Clock as _, Finding, FindingCode, Remedy, SystemClock, Tenant, Timestamp, Waiting, WaitingCode,
+};
 
 pub(crate) use self::breaker_change::BreakerChange;
 pub(crate) use self::host::Died;
@@ -23,6 +25,7 @@ use super::wait::{FIRST, Wait, after};
 use crate::run::attempt::Charge;
 use crate::run::environment::Environment;
 use crate::run::key::TaskKey;
+use base::time::timestamp;
 
 /// Number of failures in a row that open the breaker of an environment. A board then stores the breaker for later daemons,
 /// and probes are rare.
@@ -77,6 +80,23 @@ pub struct Broken {
     /// Command that triggers a probe at once, if the breaker is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release: Option<String>,
+}
+
+impl Broken {
+    /// Returns the finding about it: an open breaker, or an environment that is tried again soon.
+    pub(super) fn finding(&self) -> Finding {
+        let finding = match &self.release {
+            Some(release) => {
+                let arguments = release.strip_prefix("supervisor ").unwrap_or(release);
+                let again = Remedy::command("have it tried at once", arguments);
+                Finding::error(FindingCode::BreakerOpen, "it does not work").remedy(again.suggested())
+            }
+            None => Finding::error(FindingCode::EnvironmentBroken, "it does not work"),
+        };
+        let again =
+            self.until.map(|at| format!(" (tried again at {})", timestamp::soon(at, SystemClock.now())));
+        finding.about(self.what.clone()).detail(format!("{}{}", self.why, again.unwrap_or_default()))
+    }
 }
 
 /// Failures that stop all or some starts.

@@ -8,15 +8,11 @@ use kernel::{BoardName, Hold, Reach, Tenant, Timestamp, View, Waiting, WaitingCo
 use super::admission::{Refusal, StartClaim, Tally};
 use super::backoff::{Allowance, Backoff};
 use super::headroom::lack;
-use super::snapshot::PoolUse;
+use super::snapshot::{DISABLED, PoolUse};
 use super::stopping::StopMode;
 use crate::run::environment::Environment;
 use host::headroom::Gauge;
 use setup::config::Config;
-
-/// Reason of every task while dispatch is disabled.
-pub(crate) const DISABLED: &str =
-    "dispatch.enabled is false in the configuration; set it to true, then `supervisor service reload`";
 
 /// Capacity at one time: all that decides whether a task may start. An admitted task is counted at once.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use kernel::Clock as _;
+use kernel::{Clock as _, Finding};
 
 use super::action::Action;
 use super::board::{apply_budgets, follow_set_clock, keep_breaker, note_nonspawnable, wake_board};
@@ -115,18 +115,12 @@ fn in_a_line(dispatcher: &Dispatcher, service: &Service) -> String {
     if service.refuses_any() {
         line.push_str("; a board is not served");
     }
-    let defects = service.defects();
-    if let Some((first, rest)) = defects.split_first() {
-        line = format!("{line}; {first}");
-        if !rest.is_empty() {
-            line = format!("{line} (and {} more)", rest.len());
-        }
-    }
-    let roster = service.roster();
-    let of_host = problems::of_host(roster.policies().unenforceable().keys(), service.unreachable().keys());
-    let of_runs = problems::of_runs(dispatcher.phases());
-    for trouble in of_host.into_iter().chain(service.delivery_problems()).chain(of_runs) {
-        line = format!("{line}; {trouble}");
+    let mut findings = service.findings();
+    findings.extend(service.delivery_problems());
+    findings.extend(problems::of_runs(dispatcher.phases()));
+    for problem in Finding::errors_in_lines(&findings) {
+        line.push_str("; ");
+        line.push_str(&problem);
     }
     line
 }
@@ -161,13 +155,12 @@ fn reload(context: &Context) -> Arc<Roster> {
 
 /// Logs unusable parts of the configuration, and the policies that this host cannot enforce.
 pub(crate) fn report(service: &Service) {
-    for loose in service.roster().loose_names(&service.config()) {
-        tracing::warn!(problem = %loose, "unknown_name");
-    }
-    for defect in service.defects() {
-        tracing::error!(error = %defect, consequence = defect.consequence(), "configuration_defect");
-    }
-    for (policy, why) in service.roster().policies().unenforceable() {
-        tracing::error!(policy, why, "policy_cannot_be_held");
+    let policies = service.roster().policies().unenforceable_findings().collect::<Vec<_>>();
+    for finding in service.configuration_findings().into_iter().chain(policies) {
+        if finding.is_error() {
+            tracing::error!(problem = %finding, "{}", finding.code);
+        } else {
+            tracing::warn!(problem = %finding, "{}", finding.code);
+        }
     }
 }

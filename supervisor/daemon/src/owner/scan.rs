@@ -155,10 +155,7 @@ pub(crate) fn read_board(
             board.readers().with(|view| {
                 // External leases come first, because the directories that they lock must count as taken.
                 board.external_leases().follow(shared.service.root(), &name, view)?;
-                let (channels, paused) = (view.troubled_channels()?, problems::paused(view)?);
-                shared
-                    .service
-                    .set_delivery_problems(&name, problems::of_messages(channels.iter(), paused.iter()));
+                shared.service.set_delivery_problems(&name, problems::of_deliveries(view)?);
                 Ok((commands::due(view)?, work(view, &name, &mut capacity, &roster, noted)?))
             })
         });

@@ -1,10 +1,14 @@
 //! State of the owner loop for `status` and the dashboard: live runs, failures, and the reason for a pause.
 
-use kernel::{BoardName, Pool, TaskId};
+use kernel::{BoardName, Finding, FindingCode, Pool, Remedy, Severity, TaskId};
 use serde::{Deserialize, Serialize};
 
 use super::backoff::Broken;
 use crate::run::live::LiveRun;
+
+/// Reason of every task while dispatch is disabled.
+pub(crate) const DISABLED: &str =
+    "dispatch.enabled is false in the configuration; set it to true, then `supervisor service reload`";
 
 /// A ready task that was not admitted, with the reason.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -39,4 +43,29 @@ pub struct Snapshot {
     /// Number of events that the owner loop has handled since its start. Requests of the watchdog, and the further
     /// requests of one `status`, do not count.
     pub wakeups: u64,
+}
+
+impl Snapshot {
+    /// Returns the findings that no task starts, with the reason.
+    pub fn state_findings(&self) -> Vec<Finding> {
+        let paused = self.paused.as_deref().map(|why| {
+            let finding = if why == DISABLED {
+                Finding::error(FindingCode::DispatchDisabled, "nothing is started")
+                    .remedy(Remedy::command("read the configuration again", "service reload").suggested())
+            } else {
+                Finding::new(FindingCode::DispatchPaused, Severity::Critical, "nothing is started")
+                    .remedy(Remedy::command("check the host and the root", "doctor").suggested())
+            };
+            finding.detail(why)
+        });
+        let stopping = self.stopping.as_deref();
+        let stopping =
+            stopping.map(|mode| Finding::error(FindingCode::DaemonStopping, "it is stopping").detail(mode));
+        paused.into_iter().chain(stopping).map(|finding| finding.about("the daemon")).collect()
+    }
+
+    /// Returns the findings about environments and breakers that keep several tasks from starting.
+    pub fn broken_findings(&self) -> impl Iterator<Item = Finding> {
+        self.broken.iter().map(Broken::finding)
+    }
 }

@@ -38,7 +38,7 @@ pub use self::cannot_run::CannotRun;
 pub use self::draft::Draft;
 use self::files_read::FilesRead;
 pub use self::home::Home;
-pub use self::loose_names::LooseName;
+pub use self::loose_names::missing_pool;
 pub(crate) use self::policy_registry::PolicyRegistry;
 pub use self::pool_claim::PoolClaim;
 pub use self::profile::{ProfileDefinition, ProfileText};

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use kernel::{Finding, FindingCode};
 use policies::{Boundary, Policy, Source, Support};
 
 use super::CannotRun;
@@ -128,6 +129,17 @@ impl PolicyRegistry {
     /// Returns the policies that this host cannot enforce, with the reasons.
     pub fn unenforceable(&self) -> &BTreeMap<String, String> {
         &self.unenforceable
+    }
+
+    /// Returns a finding for each policy that the host cannot enforce.
+    pub fn unenforceable_findings(&self) -> impl Iterator<Item = Finding> {
+        self.unenforceable.iter().map(|(policy, why)| {
+            Finding::error(
+                FindingCode::PolicyUnenforceable,
+                format!("this host cannot enforce it, so its tasks wait: {why}"),
+            )
+            .about(format!("policy {policy}"))
+        })
     }
 
     pub(super) fn defects(&self) -> impl Iterator<Item = &Defect> {

@@ -292,7 +292,7 @@ fn pools_without_places_and_names_of_nobody_are_found_each_with_what_to_do() {
     let config = "[pools]\nlicence = 2\n[limits]\nprofiles = { critc = 1, mine = 2 }\nlanes = { ghost = 1, mine = 3 }\n\
         [triage]\nspecifier = \"critic\"\nrouter = \"ruoter\"\n[a2a]\nprofiles = [\"critic\", \"gone\"]\n";
     let config: Config = toml::from_str(config).unwrap();
-    let loose: Vec<String> = roster.loose_names(&config).iter().map(ToString::to_string).collect();
+    let loose: Vec<String> = roster.loose_names(&config).iter().map(kernel::Finding::sentence).collect();
     assert_eq!(loose.len(), 6, "{loose:#?}");
     for (text, named) in loose.iter().zip([
         "the profile critic takes places of the pool disk",

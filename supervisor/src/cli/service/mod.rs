@@ -15,6 +15,7 @@ use base::failure::Failure;
 use base::paths::RootChoice;
 use base::terminal::complain;
 use host::service_manager::Manager;
+use kernel::Finding;
 use verbs::Reload;
 
 /// Install, remove, show and reload the service
@@ -137,10 +138,12 @@ async fn reload(client: &Client, output: Output) -> Result<u8, Failure> {
         return Err(Failure::new(Code::Unreachable, "no daemon has read the configuration: none runs")
             .hint("start one with: supervisor daemon"));
     }
-    for loose in &reloaded.unknown_names {
-        complain(&format!("warning: {loose}"));
+    let (errors, warnings): (Vec<&Finding>, Vec<&Finding>) =
+        reloaded.problems.iter().partition(|problem| problem.is_error());
+    for warning in warnings {
+        complain(&format!("warning: {warning}"));
     }
-    let Some((first, rest)) = reloaded.defects.split_first() else {
+    let Some((first, rest)) = errors.split_first() else {
         if output.json() {
             output.value(&reloaded)?;
         } else {
@@ -149,7 +152,7 @@ async fn reload(client: &Client, output: Output) -> Result<u8, Failure> {
         return Ok(0);
     };
     for defect in rest {
-        complain(&format!("error: {defect}"));
+        complain(&format!("error: {}", defect.line()));
     }
-    Err(Failure::usage(first.to_string()).hint(format!("the daemon continues: {}", first.consequence())))
+    Err(Failure::usage(first.line()).hint(format!("the daemon continues: {}", first.detail)))
 }

@@ -1,80 +1,53 @@
 //! Adds the supervisor's findings to a board's: the reasons of stranded tasks, runs whose end is unknown, and problems
 //! of the whole root.
 
-mod whole;
 pub mod why;
 
-use std::cmp::Reverse;
-
 use kernel::{
-    Clock as _, Diagnosed, Diagnostic, Filter, Profile, Remedy, Severity, Status, SystemClock, Task, TaskId,
-    Waiting, WaitingCode,
+    Clock as _, Diagnosed, Filter, Finding, FindingCode, Remedy, Seen, Severity, Status, SystemClock, Task,
+    TaskId, Waiting, WaitingCode,
 };
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use api::Call;
 use base::failure::Failure;
+use daemon::{Event, OwnerLink, Snapshot, problems};
+use service::board_subject;
 
 /// Limit on the running tasks that are examined.
 const RUNNING: u32 = 10_000;
 /// Limit on the ready tasks that are examined. A defect shows at the first of them.
 const READY: u32 = 500;
 
-/// Findings about a task, or about the whole root. The JSON of a task is the same as in Hermes Kanban.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct DiagnosedSubject {
-    /// Task; null for the whole root.
-    pub task_id: Option<TaskId>,
-    /// Title of the task, else the subject of the problem.
-    pub title: String,
-    /// Status of the task; null for the root.
-    pub status: Option<Status>,
-    /// Assignee of the task; null for the root.
-    pub assignee: Option<Profile>,
-    /// Problems, worst first.
-    pub diagnostics: Vec<Diagnostic>,
-}
-
-impl DiagnosedSubject {
-    /// Makes the findings about a task.
-    pub fn of_task(task: &Task, diagnostics: Vec<Diagnostic>) -> Self {
-        let (title, assignee) = (task.title.clone(), task.assignee.clone());
-        DiagnosedSubject {
-            task_id: Some(task.id.clone()),
-            title,
-            status: Some(task.status),
-            assignee,
-            diagnostics,
-        }
+/// Collects the problems of the service, of the board of a call, and of its daemon, as far as the caller may see them. The
+/// most severe are first. `of_board` has the problems of the board's automation.
+pub fn collect(call: &Call, mut of_board: Vec<Finding>, daemon: Option<&Snapshot>) -> Vec<Finding> {
+    for remedy in of_board.iter_mut().flat_map(|finding| &mut finding.remedies) {
+        remedy.aim(call.board_name());
     }
-
-    /// Makes a finding about the whole root.
-    fn of_root(title: String, diagnostic: Diagnostic) -> Self {
-        DiagnosedSubject { task_id: None, title, status: None, assignee: None, diagnostics: vec![diagnostic] }
+    let mut findings = call.service.board_findings(call.board().ok());
+    findings.extend(daemon.iter().flat_map(|daemon| daemon.state_findings()));
+    if call.confined().is_some() {
+        // A tenant's members learn nothing of other boards, of the host and of the configuration.
+        let own = board_subject(call.board_name());
+        findings.retain(|finding| finding.code != FindingCode::BoardNotWritten || finding.subject == own);
+        findings.extend(of_board);
+    } else {
+        findings.extend(call.service.findings());
+        findings.extend(daemon.iter().flat_map(|daemon| daemon.broken_findings()));
+        // A daemon knows the breakers of all boards, so those that a board has stored are not listed twice.
+        let is_new = |finding: &Finding| daemon.is_none() || finding.code != FindingCode::BreakerOpen;
+        findings.extend(of_board.into_iter().filter(is_new));
     }
-
-    /// Returns the prefix of its lines: the task, or `root`.
-    pub fn label(&self) -> String {
-        self.task_id.as_ref().map_or_else(|| format!("{:<12}", "root"), |task| format!("{task}  "))
-    }
-}
-
-impl From<Diagnosed> for DiagnosedSubject {
-    fn from(of: Diagnosed) -> Self {
-        let Diagnosed { task_id, title, status, assignee, diagnostics } = of;
-        DiagnosedSubject { task_id: Some(task_id), title, status: Some(status), assignee, diagnostics }
-    }
+    Finding::sort(&mut findings);
+    findings
 }
 
 /// Completes the findings of a board: about one task, or about all tasks and the root.
 pub async fn complete(
     call: &Call,
-    found: Vec<Diagnosed>,
+    mut found: Vec<Diagnosed>,
     task: Option<&TaskId>,
-) -> Result<Vec<DiagnosedSubject>, Failure> {
-    let mut found: Vec<DiagnosedSubject> = found.into_iter().map(DiagnosedSubject::from).collect();
+) -> Result<Vec<Diagnosed>, Failure> {
     let stranded: Vec<TaskId> = found
         .iter()
         .filter(|one| one.diagnostics.iter().any(is_stranded))
@@ -100,106 +73,79 @@ pub async fn complete(
         .await?;
     for task in why::explain(call, tasks).await? {
         let Some(why) = &task.why else { continue };
-        let unended = match why.code {
-            WaitingCode::Unkillable => Some(unkillable(&task, why)),
-            WaitingCode::Survivors => Some(survivors(&task, why)),
-            WaitingCode::Stuck => Some(stuck(&task, why)),
-            WaitingCode::Environment => {
-                // A broken environment explains why the task is stranded, so that finding goes.
-                found.retain(|one| {
-                    one.task_id.as_ref() != Some(&task.id) || !one.diagnostics.iter().all(is_stranded)
-                });
-                Some(broken(&task, why))
-            }
-            _ => None,
-        };
-        if let Some(unended) = unended {
-            found.push(unended);
+        if why.code == WaitingCode::Environment {
+            // A broken environment explains why the task is stranded, so that finding goes.
+            found.retain(|one| {
+                one.task_id.as_ref() != Some(&task.id) || !one.diagnostics.iter().all(is_stranded)
+            });
+        }
+        if let Some(unended) = unended(&task, why) {
+            found.push(Diagnosed::of_task(&task, vec![unended]));
         } else if let Some(one) = found.iter_mut().find(|one| one.task_id.as_ref() == Some(&task.id)) {
             // A task that a person holds back is not stranded.
-            one.diagnostics.retain(|diagnostic| why.code != WaitingCode::Hold || !is_stranded(diagnostic));
-            for diagnostic in one.diagnostics.iter_mut().filter(|diagnostic| is_stranded(diagnostic)) {
-                diagnostic.detail = why::line(why);
+            one.diagnostics.retain(|finding| why.code != WaitingCode::Hold || !is_stranded(finding));
+            for finding in one.diagnostics.iter_mut().filter(|finding| is_stranded(finding)) {
+                finding.detail = why::line(why);
             }
         }
     }
     if task.is_none() {
-        found.extend(whole::wrong(call).await?);
+        found.extend(of_root(call).await?.into_iter().map(Diagnosed::of_root));
     }
     found.retain(|one| !one.diagnostics.is_empty());
-    found.sort_by_key(|one| {
-        (one.diagnostics.first().map(|worst| Reverse(worst.severity)), one.task_id.clone())
-    });
+    Diagnosed::sort(&mut found);
     Ok(found)
 }
 
-fn is_stranded(diagnostic: &Diagnostic) -> bool {
-    diagnostic.kind == "stranded_in_ready"
-}
-
-/// Reports a run whose processes outlive SIGKILL.
-fn unkillable(task: &Task, why: &Waiting) -> DiagnosedSubject {
-    let actions = vec![
-        Remedy::command("see the processes of the run", "status --tree").suggested(),
-        Remedy::command("see what this host lacks", "doctor"),
-    ];
-    unended(task, why, "unkillable", "SIGKILL does not end the processes of its run", actions)
-}
-
-/// Reports a run whose processes may still live.
-fn survivors(task: &Task, why: &Waiting) -> DiagnosedSubject {
-    let actions = vec![
-        Remedy::command("see what runs", "status"),
-        Remedy::command("end what was found and free the task", format!("reclaim {}", task.id)).suggested(),
-    ];
-    unended(task, why, "survivors_unknown", "processes of its run may still live", actions)
-}
-
-/// Reports a run without processes whose end cannot be proved or recorded.
-fn stuck(task: &Task, why: &Waiting) -> DiagnosedSubject {
-    let actions = vec![
-        Remedy::command("check the host and the board", "doctor"),
-        Remedy::command("end it without artifacts that cannot be kept", format!("reclaim {}", task.id))
-            .suggested(),
-    ];
-    unended(task, why, "run_not_ended", "its run cannot be ended yet", actions)
-}
-
-/// Reports a task whose environment is broken. The wait costs the task nothing, and ends once the environment works.
-fn broken(task: &Task, why: &Waiting) -> DiagnosedSubject {
-    let actions = vec![
-        Remedy::command("see what is broken", "status").suggested(),
-        Remedy::command("see what this host lacks", "doctor"),
-    ];
-    let mut diagnosed = unended(task, why, "environment_broken", "what it needs does not work", actions);
-    for diagnostic in &mut diagnosed.diagnostics {
-        diagnostic.severity = Severity::Error;
-        diagnostic.detail = why::line(why);
-    }
-    diagnosed
-}
-
-fn unended(task: &Task, why: &Waiting, kind: &str, title: &str, actions: Vec<Remedy>) -> DiagnosedSubject {
-    let text = DiagnosticText { title: title.to_owned(), detail: why.text.clone() };
-    let diagnostic = Diagnostic {
-        first_seen_at: task.updated_at,
-        run_id: task.current_run_id,
-        ..now(kind, Severity::Critical, text, actions)
+/// Returns the problems of the whole root.
+async fn of_root(call: &Call) -> Result<Vec<Finding>, Failure> {
+    let of_board = call.read(|view| problems::of_board(view, None)).await?;
+    let snapshot = match OwnerLink::from_service(&call.service) {
+        Some(daemon) => Some(daemon.ask(Event::Look).await?),
+        None => None,
     };
-    DiagnosedSubject::of_task(task, vec![diagnostic])
+    Ok(collect(call, of_board, snapshot.as_ref()))
 }
 
-/// Texts of a diagnostic.
-struct DiagnosticText {
-    title: String,
-    detail: String,
+fn is_stranded(finding: &Finding) -> bool {
+    finding.code == FindingCode::StrandedInReady
 }
 
-/// Makes a diagnostic of a present problem without a history.
-fn now(kind: &str, severity: Severity, text: DiagnosticText, actions: Vec<Remedy>) -> Diagnostic {
-    let DiagnosticText { title, detail } = text;
-    let now = SystemClock.now();
-    let (first_seen_at, last_seen_at, kind) = (now, now, kind.to_owned());
-    let (count, run_id, data) = (1, None, json!({}));
-    Diagnostic { kind, severity, title, detail, actions, first_seen_at, last_seen_at, count, run_id, data }
+/// Returns the finding about a run that does not end, or a task whose environment is broken. Such a wait costs the task
+/// nothing.
+fn unended(task: &Task, why: &Waiting) -> Option<Finding> {
+    let id = &task.id;
+    let finding = |code, text: &str| {
+        let seen = Seen { run_id: task.current_run_id, ..Seen::lasting(task.updated_at, SystemClock.now()) };
+        Finding::new(code, Severity::Critical, text).about("").detail(why.text.clone()).seen(seen)
+    };
+    Some(match why.code {
+        WaitingCode::Unkillable => {
+            finding(FindingCode::Unkillable, "SIGKILL does not end the processes of its run")
+                .remedy(Remedy::command("see the processes of the run", "status --tree").suggested())
+                .remedy(Remedy::command("see what this host lacks", "doctor"))
+        }
+        WaitingCode::Survivors => {
+            finding(FindingCode::SurvivorsUnknown, "processes of its run may still live")
+                .remedy(Remedy::command("see what runs", "status"))
+                .remedy(
+                    Remedy::command("end what was found and free the task", format!("reclaim {id}"))
+                        .suggested(),
+                )
+        }
+        WaitingCode::Stuck => finding(FindingCode::RunNotEnded, "its run cannot be ended yet")
+            .remedy(Remedy::command("check the host and the board", "doctor"))
+            .remedy(
+                Remedy::command("end it without artifacts that cannot be kept", format!("reclaim {id}"))
+                    .suggested(),
+            ),
+        WaitingCode::Environment => {
+            let finding = finding(FindingCode::EnvironmentBroken, "what it needs does not work")
+                .detail(why::line(why))
+                .remedy(Remedy::command("see what is broken", "status").suggested())
+                .remedy(Remedy::command("see what this host lacks", "doctor"));
+            Finding { severity: Severity::Error, ..finding }
+        }
+        _ => return None,
+    })
 }

@@ -2,43 +2,39 @@
 
 use std::collections::BTreeSet;
 
-use kernel::{BoardName, Clock as _, Counted, Difference, Loss, OpenError, Readers, Repair, SystemClock};
+use kernel::{
+    BoardName, Clock as _, Counted, Difference, Finding, FindingCode, Loss, OpenError, Readers, Remedy,
+    Repair, SystemClock,
+};
 
-use super::{BoardFaults, CheckResult, Examination, HostCheck};
+use super::Examination;
 use crate::transfer::{attached, unfit_workspace};
 use base::failure::Failure;
+use base::findings::failed;
 use base::paths::Root;
 
 /// Limit on the reported differences between log and board, and on the reported rows.
 const LISTED: usize = 10;
 
 /// Checks every board of a root.
-pub(super) fn examine(
-    root: &Root,
-    asked: Examination,
-    troubles: BoardFaults,
-) -> Result<Vec<HostCheck>, Failure> {
+pub(super) fn examine(root: &Root, asked: Examination, daemon: &[Finding]) -> Result<Vec<Finding>, Failure> {
     let mut checks = Vec::new();
     let names = root.board_names()?;
     let mut beyond_repair = BTreeSet::new();
     if asked.repair {
         for name in &names {
             let check = repaired(root, name);
-            if check.verdict == CheckResult::Error {
+            if check.is_error() {
                 beyond_repair.insert(name);
             }
             checks.push(check);
         }
     }
     // The files may have been replaced since the daemon opened them, so its failures to write are listed too.
-    checks.extend(
-        troubles
-            .into_iter()
-            .map(|(name, trouble)| HostCheck::new(format!("writes {name}"), CheckResult::Error, trouble)),
-    );
+    checks.extend(daemon.iter().filter(|problem| problem.code == FindingCode::BoardNotWritten).cloned());
     for name in &names {
         let mut of_board = vec![whole(root, name)];
-        if of_board.iter().all(|check| check.verdict != CheckResult::Error) {
+        if !of_board.iter().any(Finding::is_error) {
             of_board.extend(rows(root, name));
         }
         if asked.replay {
@@ -47,8 +43,8 @@ pub(super) fn examine(
         of_board.push(attachments(root, name));
         if beyond_repair.contains(name) {
             // The other lines would suggest the repair again.
-            for check in of_board.iter_mut().filter(|check| check.verdict == CheckResult::Error) {
-                check.hint = Some("it could not be repaired: see the line of the repair".to_owned());
+            for check in of_board.iter_mut().filter(|check| check.is_error()) {
+                check.remedies = vec![Remedy::advice("it could not be repaired: see the line of the repair")];
             }
         }
         checks.extend(of_board);
@@ -57,69 +53,67 @@ pub(super) fn examine(
     Ok(checks)
 }
 
-fn whole(root: &Root, name: &BoardName) -> HostCheck {
-    let check = format!("board {name}");
+fn whole(root: &Root, name: &BoardName) -> Finding {
+    let code = FindingCode::Board;
     match kernel::require_whole(&root.board(name), kernel::Depth::Values) {
-        Ok(()) => {
-            HostCheck::new(check, CheckResult::Ok, "its pages, indices, rows and references are intact")
-        }
-        Err(error) => HostCheck::failed(check, error.into()),
+        Ok(()) => Finding::ok(code, "its pages, indices, rows and references are intact"),
+        Err(error) => failed(code, error.into()),
     }
+    .named(name)
 }
 
 /// Checks the values of the rows of a sound board; none for a board that a daemon migrates first.
-fn rows(root: &Root, name: &BoardName) -> Option<HostCheck> {
-    let subject = format!("rows {name}");
-    match kernel::unfit_rows(&root.board(name), &unfit_workspace) {
-        Ok(rows) if rows.is_empty() => {
-            Some(HostCheck::new(subject, CheckResult::Ok, "each value is one that a board can have"))
-        }
+fn rows(root: &Root, name: &BoardName) -> Option<Finding> {
+    let code = FindingCode::Rows;
+    let checked = match kernel::unfit_rows(&root.board(name), &unfit_workspace) {
+        Ok(rows) if rows.is_empty() => Finding::ok(code, "each value is one that a board can have"),
         Ok(rows) => {
             let listed = rows.iter().take(LISTED).cloned().collect::<Vec<_>>().join("; ");
             let more = rows.len().saturating_sub(LISTED);
             let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-            Some(HostCheck::new(subject, CheckResult::Error, format!("{listed}{more}")).hint(
+            Finding::error(code, format!("{listed}{more}")).advice(
                 "another program has written these rows: with the daemon stopped, restore a backup from before, \
                  or correct the rows with sqlite3",
-            ))
+            )
         }
-        Err(OpenError::OlderSchema { .. }) => None,
-        Err(error) => Some(HostCheck::failed(subject, error.into())),
-    }
+        Err(OpenError::OlderSchema { .. }) => return None,
+        Err(error) => failed(code, error.into()),
+    };
+    Some(checked.named(name))
 }
 
-fn attachments(root: &Root, board: &BoardName) -> HostCheck {
-    let subject = format!("attachments {board}");
+fn attachments(root: &Root, board: &BoardName) -> Finding {
+    let code = FindingCode::Attachments;
     match attached::flaws(root, board) {
         Ok((count, flaws)) if flaws.is_empty() => {
-            HostCheck::new(subject, CheckResult::Ok, format!("{count} files, none missing or altered"))
+            Finding::ok(code, format!("{count} files, none missing or altered"))
         }
-        Ok((_, flaws)) => HostCheck::new(subject, CheckResult::Error, attached::listed(&flaws)).hint(
+        Ok((_, flaws)) => Finding::error(code, attached::listed(&flaws)).advice(
             "attach the same files again, restore boards/<board>/attachments from a copy, or remove them: \
              `supervisor attach-rm`",
         ),
-        Err(failure) => HostCheck::failed(subject, failure),
+        Err(failure) => failed(code, failure),
     }
+    .named(board)
 }
 
-fn replayed(root: &Root, name: &BoardName) -> HostCheck {
-    let check = format!("replay {name}");
+fn replayed(root: &Root, name: &BoardName) -> Finding {
+    let code = FindingCode::Replay;
     let played = Readers::open(&root.board(name), std::sync::Arc::new(SystemClock))
         .map_err(Failure::from)
         .and_then(|readers| readers.with(|view| view.replay()).map_err(Failure::from));
     match played {
-        Ok(differences) if differences.is_empty() => {
-            HostCheck::new(check, CheckResult::Ok, "the event log matches the board")
-        }
+        Ok(differences) if differences.is_empty() => Finding::ok(code, "the event log matches the board"),
         Ok(differences) => {
             let shown: Vec<String> = differences.iter().take(LISTED).map(difference).collect();
             let more = differences.len().saturating_sub(LISTED);
             let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-            HostCheck::new(check, CheckResult::Error, format!("{}{more}", shown.join("; ")))
-                .hint("the board was changed by another program, or repaired after damage")
+            Finding::error(code, format!("{}{more}", shown.join("; ")))
+                .advice("the board was changed by another program, or repaired after damage")
         }
-        Err(failure) => HostCheck::failed(check, failure),
+        Err(failure) => failed(code, failure),
     }
+    .named(name)
 }
 
 fn difference(difference: &Difference) -> String {
@@ -137,13 +131,12 @@ fn difference(difference: &Difference) -> String {
     }
 }
 
-fn repaired(root: &Root, name: &BoardName) -> HostCheck {
-    let check = format!("repair {name}");
+fn repaired(root: &Root, name: &BoardName) -> Finding {
+    let code = FindingCode::Repair;
     match kernel::repair_board(&root.board(name), name, SystemClock.now()) {
-        Ok(Repair::Whole) => HostCheck::new(check, CheckResult::Ok, "nothing to do"),
-        Ok(Repair::Reindexed { evidence }) => HostCheck::new(
-            check,
-            CheckResult::Warning,
+        Ok(Repair::Whole) => Finding::ok(code, "nothing to do"),
+        Ok(Repair::Reindexed { evidence }) => Finding::warning(
+            code,
             format!(
                 "the indices were rebuilt, no row was changed; the damaged file is {}",
                 evidence.display()
@@ -157,14 +150,15 @@ fn repaired(root: &Root, name: &BoardName) -> HostCheck {
                 format!("lost: {}", shown.collect::<Vec<_>>().join("; "))
             };
             let text = format!("copied into a new file; {lost}; the damaged file is {}", evidence.display());
-            HostCheck::new(check, CheckResult::Warning, text)
-                .hint("supervisor doctor --replay shows where the event log differs")
+            Finding::warning(code, text)
+                .advice("supervisor doctor --replay shows where the event log differs")
         }
         Err(error) => {
             let hint = beyond_repair(root, name, &error);
-            HostCheck::failed(check, Failure::from(error).hint(hint))
+            failed(code, Failure::from(error).hint(hint))
         }
     }
+    .named(name)
 }
 
 /// Returns a hint for a board that cannot be repaired, without suggesting the repair again.
@@ -195,7 +189,7 @@ fn option(name: &BoardName) -> String {
 }
 
 /// Reports files that earlier repairs and restores left.
-fn kept(root: &Root, name: &BoardName) -> Option<HostCheck> {
+fn kept(root: &Root, name: &BoardName) -> Option<Finding> {
     let path = root.board(name);
     let entries = std::fs::read_dir(path.parent()?).ok()?.flatten();
     let (mut kept, mut bytes) = (0_u32, 0_u64);
@@ -215,7 +209,7 @@ fn kept(root: &Root, name: &BoardName) -> Option<HostCheck> {
             Counted(kept, "file"),
             Counted(bytes, "byte")
         );
-        HostCheck::new(format!("leftovers {name}"), CheckResult::Warning, detail).hint(format!(
+        Finding::warning(FindingCode::Leftovers, detail).named(name).advice(format!(
             "look at them in {}, and remove what you do not need",
             path.with_file_name("").display()
         ))

@@ -1,6 +1,7 @@
 //! Checks of `doctor` on the configured channels. No message is sent.
 
-use super::{CheckResult, HostCheck};
+use kernel::{Finding, FindingCode};
+
 use base::failure::with_causes;
 use base::paths::Root;
 use setup::automation::plugins::{Plugin, Plugins};
@@ -9,21 +10,17 @@ use setup::config::notify::{Channel, program};
 use setup::roster::Roster;
 
 /// Checks the secret, the program, the plugin and the policy of each channel.
-pub(super) fn examine(root: &Root) -> Vec<HostCheck> {
+pub(super) fn examine(root: &Root) -> Vec<Finding> {
     // The check `configuration` reports a file that cannot be used.
     let Ok(config) = Config::load(root) else { return Vec::new() };
     let roster = Roster::load(root);
     let check = |(name, channel): (&String, &Channel)| {
-        let subject = format!("channel {name}");
-        match wrong(root, &roster, name, channel) {
-            None => HostCheck::new(
-                subject,
-                CheckResult::Ok,
-                format!("test it with: supervisor notify test {name}"),
-            ),
-            Some(why) => HostCheck::new(subject, CheckResult::Error, why)
-                .hint(format!("fix it, then: supervisor notify test {name}")),
-        }
+        let check = match wrong(root, &roster, name, channel) {
+            None => Finding::ok(FindingCode::Channel, format!("test it with: supervisor notify test {name}")),
+            Some(why) => Finding::error(FindingCode::Channel, why)
+                .advice(format!("fix it, then: supervisor notify test {name}")),
+        };
+        check.named(name)
     };
     config.notify.channels.iter().map(check).collect()
 }

@@ -3,37 +3,37 @@
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 
+use kernel::{Finding, FindingCode, Severity};
 use procfs::net::{TcpNetEntry, TcpState, tcp, tcp6};
 use procfs::process::{FDTarget, Process};
 
-use super::{CheckResult, HostCheck};
 use base::owner::OwnerLock;
 use base::paths::Root;
 use setup::config::Config;
 
 /// Checks the configured address.
-pub(super) fn examine(root: &Root) -> Option<HostCheck> {
+pub(super) fn examine(root: &Root) -> Option<Finding> {
     // `configuration` reports a file that cannot be used.
     let config = Config::load(root).ok()?.dashboard;
-    let check = |verdict, detail: String| HostCheck::new("dashboard", verdict, detail);
+    let check = |severity, detail: String| Finding::new(FindingCode::Dashboard, severity, detail);
     let at = config.listen;
     if !config.enabled {
-        return Some(check(CheckResult::Ok, "switched off by `enabled` in [dashboard]".to_owned()));
+        return Some(check(Severity::Ok, "switched off by `enabled` in [dashboard]".to_owned()));
     }
     // The port is free again at once, because nothing has connected.
     Some(match TcpListener::bind(at) {
-        Ok(_) => check(CheckResult::Ok, format!("{at} is free; supervisor dashboard --open listens there")),
+        Ok(_) => check(Severity::Ok, format!("{at} is free; supervisor dashboard --open listens there")),
         Err(e) if e.kind() == ErrorKind::AddrInUse => {
             let daemon = OwnerLock::daemon(root).and_then(|owner| owner.pid);
             if daemon.is_some_and(|pid| listens(pid, at)) {
-                check(CheckResult::Ok, format!("served at {}", config.base()))
+                check(Severity::Ok, format!("served at {}", config.base()))
             } else {
-                check(CheckResult::Warning, format!("another program listens on {at}"))
-                    .hint("set another port as `listen` in [dashboard] of supervisor.toml")
+                check(Severity::Warning, format!("another program listens on {at}"))
+                    .advice("set another port as `listen` in [dashboard] of supervisor.toml")
             }
         }
-        Err(e) => check(CheckResult::Warning, format!("cannot listen on {at}: {e}"))
-            .hint("set another address of loopback as `listen` in [dashboard] of supervisor.toml"),
+        Err(e) => check(Severity::Warning, format!("cannot listen on {at}: {e}"))
+            .advice("set another address of loopback as `listen` in [dashboard] of supervisor.toml"),
     })
 }
 

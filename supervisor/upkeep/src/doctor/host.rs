@@ -2,9 +2,10 @@
 
 use std::ffi::OsStr;
 
+use kernel::{Finding, FindingCode};
 use policies::USUAL_PATH;
 
-use super::{CheckResult, HostCheck};
+use base::findings::failed;
 use base::owner::OwnerLock;
 use base::paths::Root;
 use host::examine::examine_host;
@@ -17,154 +18,125 @@ use setup::config::tenants::Tenants;
 use setup::roster::Roster;
 
 /// Reports configuration files that cannot be used.
-pub(super) fn configuration(root: &Root) -> Vec<HostCheck> {
+pub(super) fn configuration(root: &Root) -> Vec<Finding> {
     let (mut checks, mut tenants) = (Vec::new(), Tenants::default());
     let (roster, schedules, plugins) = (Roster::load(root), Schedules::load(root), Plugins::load(root));
     match Config::load(root) {
         Ok(config) => {
-            let loose = roster.loose_names(&config).into_iter();
-            checks.extend(loose.map(|loose| {
-                HostCheck::new("configuration", CheckResult::Warning, loose.text).hint(loose.hint)
-            }));
+            checks.extend(roster.loose_names(&config));
             tenants = config.tenants;
         }
-        Err(failure) => checks.push(HostCheck::failed("configuration", failure)),
+        Err(failure) => checks.push(failed(FindingCode::Configuration, failure)),
     }
     let chats = Chats::load(root);
     let defects = roster.defects().chain(schedules.defects()).chain(plugins.defects());
-    for defect in tenants.defects().chain(defects).chain(chats.defects()) {
-        let text = format!("{defect}; {}", defect.consequence());
-        checks.push(HostCheck::new("configuration", CheckResult::Error, text).hint(defect.hint()));
-    }
+    let defects = tenants.defects().chain(defects).chain(chats.defects());
+    // The files were read just now, so a history would say nothing.
+    checks.extend(defects.map(|defect| Finding { seen: None, ..Finding::from(defect) }));
     if checks.is_empty() {
-        checks.push(HostCheck::new("configuration", CheckResult::Ok, "every file is valid"));
+        checks.push(Finding::ok(FindingCode::Configuration, "every file is valid"));
     }
     checks
 }
 
-/// Reports policies that this host cannot enforce.
-fn unenforceable(root: &Root, host: &policies::Support) -> Vec<HostCheck> {
-    let roster = Roster::load(root).on(host);
-    let unenforceable = roster.policies().unenforceable().iter();
-    unenforceable
-        .map(|(policy, why)| {
-            let text = format!("this host cannot enforce it, so its tasks wait: {why}");
-            HostCheck::new(format!("policy {policy}"), CheckResult::Error, text)
-        })
-        .collect()
-}
-
 /// Checks that agents can run scripts that call tools.
-fn scripts() -> HostCheck {
+fn scripts() -> Finding {
     match find_python(OsStr::new(USUAL_PATH)) {
-        Some(python) => HostCheck::new(
-            "scripts",
-            CheckResult::Ok,
-            format!("execute_code runs scripts by {}", python.display()),
-        ),
-        None => HostCheck::new(
-            "scripts",
-            CheckResult::Warning,
+        Some(python) => {
+            Finding::ok(FindingCode::Scripts, format!("execute_code runs scripts by {}", python.display()))
+        }
+        None => Finding::warning(
+            FindingCode::Scripts,
             format!("execute_code is refused: no python3 in {USUAL_PATH}"),
         )
-        .hint("install Python 3 where workers may execute it, such as /usr/bin"),
+        .advice("install Python 3 where workers may execute it, such as /usr/bin"),
     }
 }
 
 /// Describes the confinement of workers on this host, as far as the host supports it, in words for an operator.
-pub(super) fn host(root: &Root) -> Vec<HostCheck> {
+pub(super) fn host(root: &Root) -> Vec<Finding> {
     let daemon = OwnerLock::owner(root).and_then(|owner| owner.pid);
     let host = examine_host(daemon);
     let abi = host.support.landlock_abi;
     let landlock = match abi {
-        0 => HostCheck::new(
-            "files",
-            CheckResult::Error,
+        0 => Finding::error(
+            FindingCode::Files,
             "this kernel has no Landlock: workers cannot be confined to their files",
         )
-        .hint("boot with lsm=landlock,… on Linux 6.12 or newer"),
-        1..4 => HostCheck::new(
-            "files",
-            CheckResult::Warning,
+        .advice("boot with lsm=landlock,… on Linux 6.12 or newer"),
+        1..4 => Finding::warning(
+            FindingCode::Files,
             format!("workers are confined to their files; TCP is not restricted (Landlock ABI {abi})"),
         ),
-        4..6 => HostCheck::new(
-            "files",
-            CheckResult::Warning,
+        4..6 => Finding::warning(
+            FindingCode::Files,
             format!(
                 "workers are confined to their files and ports; signals and abstract sockets are not restricted (Landlock ABI {abi})"
             ),
         ),
-        _ => HostCheck::new(
-            "files",
-            CheckResult::Ok,
+        _ => Finding::ok(
+            FindingCode::Files,
             format!("workers are confined to their files, ports and signals (Landlock ABI {abi})"),
         ),
     };
     let seccomp = if host.support.seccomp {
-        HostCheck::new("system calls", CheckResult::Ok, "dangerous system calls are refused (seccomp)")
+        Finding::ok(FindingCode::SystemCalls, "dangerous system calls are refused (seccomp)")
     } else {
-        HostCheck::new("system calls", CheckResult::Error, "this kernel cannot filter system calls")
+        Finding::error(FindingCode::SystemCalls, "this kernel cannot filter system calls")
     };
     let view = match &host.support.view {
         policies::View::Privileged => {
-            HostCheck::new("view", CheckResult::Ok, "each worker sees only what it is granted")
+            Finding::ok(FindingCode::View, "each worker sees only what it is granted")
         }
-        policies::View::UserNamespace => HostCheck::new(
-            "view",
-            CheckResult::Ok,
-            "each worker sees only what it is granted (in a user namespace)",
-        ),
-        policies::View::Unavailable { why } => HostCheck::new(
-            "view",
-            CheckResult::Warning,
+        policies::View::UserNamespace => {
+            Finding::ok(FindingCode::View, "each worker sees only what it is granted (in a user namespace)")
+        }
+        policies::View::Unavailable { why } => Finding::warning(
+            FindingCode::View,
             format!("workers see the names of files that they may not open: {why}"),
         ),
     };
     let socket = match host.support.board_access_kind() {
         policies::BoardKind::Socket => {
-            HostCheck::new("board access", CheckResult::Ok, "workers reach the board through one Unix socket")
+            Finding::ok(FindingCode::BoardAccess, "workers reach the board through one Unix socket")
         }
-        policies::BoardKind::Port => HostCheck::new(
-            "board access",
-            CheckResult::Warning,
+        policies::BoardKind::Port => Finding::warning(
+            FindingCode::BoardAccess,
             "workers reach the board through a loopback port, because other Unix sockets cannot be hidden from them",
         ),
     };
     let groups = match (host.cgroups, &host.gap) {
-        (Ok(()), None) => HostCheck::new(
-            "cgroups",
-            CheckResult::Ok,
+        (Ok(()), None) => Finding::ok(
+            FindingCode::Cgroups,
             "each run has a group of its own, is ended as a whole and is kept to its memory, cpu and pids",
         ),
-        (Ok(()), Some(why)) => HostCheck::new(
-            "cgroups",
-            CheckResult::Warning,
+        (Ok(()), Some(why)) => Finding::warning(
+            FindingCode::Cgroups,
             format!(
                 "each run has a group of its own and is ended as a whole; not all limits are enforced: {why}"
             ),
         )
-        .hint("a policy that limits memory or cpu is refused here, unless its compatibility is best_effort"),
-        (Err(why), _) => HostCheck::new(
-            "cgroups",
-            CheckResult::Warning,
+        .advice(
+            "a policy that limits memory or cpu is refused here, unless its compatibility is best_effort",
+        ),
+        (Err(why), _) => Finding::warning(
+            FindingCode::Cgroups,
             format!("a run's processes are found one by one, and memory is not limited: {why}"),
         ),
     };
     let uid = if host.support.uid == 0 {
-        HostCheck::new("users", CheckResult::Ok, "each task's worker has a user of its own")
+        Finding::ok(FindingCode::Users, "each task's worker has a user of its own")
     } else {
-        HostCheck::new(
-            "users",
-            CheckResult::Warning,
+        Finding::warning(
+            FindingCode::Users,
             format!(
                 "workers run as your own user (uid {}): only the sandbox keeps them from your files",
                 host.support.uid
             ),
         )
-        .hint("a daemon run by root gives each task a user of its own")
+        .advice("a daemon run by root gives each task a user of its own")
     };
     let mut checks = vec![landlock, seccomp, view, socket, groups, uid, scripts()];
-    checks.extend(unenforceable(root, &host.support));
+    checks.extend(Roster::load(root).on(&host.support).policies().unenforceable_findings());
     checks
 }

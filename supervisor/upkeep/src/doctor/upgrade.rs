@@ -6,11 +6,11 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use kernel::{BoardName, Schema};
+use kernel::{BoardName, Finding, Schema};
 use serde::{Deserialize, Serialize};
 use shim::rundir::{self, RunDir, RunDirError};
 
-use super::{CheckResult, HostCheck, host};
+use super::host;
 use base::failure::Failure;
 use base::paths::Root;
 
@@ -24,7 +24,7 @@ pub struct Adoption {
     pub runs: Vec<RunFound>,
     pub boards: Vec<BoardFound>,
     /// Configuration, with a check for each faulty file.
-    pub configuration: Vec<HostCheck>,
+    pub configuration: Vec<Finding>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ pub fn adoption(root: &Root) -> Result<Adoption, Failure> {
     }
     let boards: Vec<BoardFound> = names.into_iter().map(|name| board(root, name)).collect();
     let configuration = host::configuration(root);
-    let is_valid = configuration.iter().all(|check| check.verdict != CheckResult::Error);
+    let is_valid = !configuration.iter().any(Finding::is_error);
     Ok(Adoption {
         ok: is_valid && runs.iter().all(|run| run.adopted) && boards.iter().all(|board| board.served),
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -3,12 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use kernel::Profile;
+use kernel::{Finding, FindingCode, Profile, Severity};
 use policies::GrantPath;
 
 use host::home::home_of;
 use setup::lanes::{Lane, program};
-use upkeep::doctor::{CheckResult, HostCheck};
 
 /// Checks that a run of a lane finds its program and the program's interpreter, and may execute both. `path` is the
 /// caller's search path, in which missing programs are searched for the hint. `file` is the lane's own file, which
@@ -19,15 +18,14 @@ pub(super) fn check(
     lane: &Lane,
     policy: &policies::Policy,
     file: &Path,
-) -> Vec<HostCheck> {
+) -> Vec<Finding> {
     let home = home_of(None);
     let dirs = lane.search_path(policy, home.as_deref());
     let theirs: Vec<PathBuf> = path.iter().flat_map(|path| path.split(':')).map(PathBuf::from).collect();
     let name = lane.program();
     if name.contains('{') {
-        return vec![HostCheck::new(
-            "program",
-            CheckResult::Ok,
+        return vec![Finding::ok(
+            FindingCode::Program,
             format!("{name}, which is filled in when a run starts"),
         )];
     }
@@ -50,37 +48,37 @@ pub(super) fn check(
         [] => format!("install it, or name its directory as `install` in {}", file.display()),
         dirs => install_hint(asked, lane, dirs, file),
     };
-    let missing = |what: &str, name: &str| {
+    let missing = |code: FindingCode, name: &str| {
         let searched: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
         // A toolchain of the policy may contain the program, in the home directory of each worker's user.
         let may_be_there = policy.filesystem.toolchains.required().is_some();
-        let verdict = if may_be_there { CheckResult::Warning } else { CheckResult::Error };
+        let severity = if may_be_there { Severity::Warning } else { Severity::Error };
         let detail = if name.contains('/') {
             format!("`{name}`, {}", program::why_none(Path::new(name)))
         } else {
             format!("`{name}` is in none of {}", searched.join(", "))
         };
-        let check = HostCheck::new(what, verdict, detail);
-        check.hint(hint.clone())
+        let check = Finding::new(code, severity, detail);
+        check.advice(hint.clone())
     };
-    let there = |what: &str, path: &Path| match leads_out(path, &granted) {
-        None => HostCheck::new(what, CheckResult::Ok, path.display().to_string()),
+    let there = |code: FindingCode, path: &Path| match leads_out(path, &granted) {
+        None => Finding::ok(code, path.display().to_string()),
         Some(real) => {
             let detail =
                 format!("{} leads to {}, which a run may not execute", path.display(), real.display());
-            HostCheck::new(what, CheckResult::Error, detail).hint(hint.clone())
+            Finding::error(code, detail).advice(hint.clone())
         }
     };
     let mut checks = vec![match &path {
-        Some(path) => there("program", path),
-        None => missing("program", &name),
+        Some(path) => there(FindingCode::Program, path),
+        None => missing(FindingCode::Program, &name),
     }];
     if let Some(interpreter) = interpreter {
         match run_by {
-            Some(path) => checks.push(there("interpreter", &path)),
+            Some(path) => checks.push(there(FindingCode::Interpreter, &path)),
             // The hint for the missing program covers its interpreter.
             None if path.is_none() => {}
-            None => checks.push(missing("interpreter", &interpreter)),
+            None => checks.push(missing(FindingCode::Interpreter, &interpreter)),
         }
     }
     checks

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kernel::{HoldScope, Pool, Profile};
+use kernel::{Finding, FindingCode, HoldScope, Pool, Profile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,12 +13,13 @@ use api::command::Command;
 use api::{Call, Verb, blocking, verb};
 use base::exit::Code;
 use base::failure::Failure;
+use base::findings::failed;
 use base::paths::Root;
 use base::terminal::{Cell, Screen, printable};
 use setup::config::definitions::Lookup;
 use setup::lanes::{Description, Lane};
 use setup::roster::{Roster, changed, did_you_mean, unread_lane};
-use upkeep::doctor::{CheckResult, DoctorReport, HostCheck};
+use upkeep::doctor::DoctorReport;
 
 /// List the lanes.
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -145,9 +146,7 @@ impl Verb for CheckLane {
         let lane = match roster.lanes().find(&self.name) {
             Lookup::Usable(lane) => lane,
             Lookup::Disabled(defect) => {
-                let check =
-                    HostCheck::new("file", CheckResult::Error, defect.to_string()).hint(defect.hint());
-                return Ok(DoctorReport { ok: false, checks: vec![check] });
+                return Ok(DoctorReport::new(vec![Finding::from(defect)]));
             }
             Lookup::Absent if used.lanes().has(self.name.as_str()) => {
                 let gone = format!("the lane `{}` has no file any more", self.name);
@@ -155,24 +154,23 @@ impl Verb for CheckLane {
             }
             Lookup::Absent => return Err(unknown(&self.name, &roster, root)),
         };
-        let file = HostCheck::new("file", CheckResult::Ok, lane.origin().display().to_string());
+        let file = Finding::ok(FindingCode::File, lane.origin().display().to_string());
         let mut checks = vec![file];
         let unread = used.changed_files(&roster, root, &self.name);
-        checks
-            .extend(unread.iter().map(|path| HostCheck::new("daemon", CheckResult::Warning, changed(path))));
+        checks.extend(unread.iter().map(|path| Finding::warning(FindingCode::Daemon, changed(path))));
         if lane.pull {
             let claims = format!(
                 "a pull lane: its workers claim their tasks, as with `supervisor claim --assignee {}`",
                 self.name
             );
-            checks.push(HostCheck::new("claims", CheckResult::Ok, claims));
-            return Ok(DoctorReport { ok: true, checks });
+            checks.push(Finding::ok(FindingCode::Claims, claims));
+            return Ok(DoctorReport::new(checks));
         }
         let config = call.service.config();
         match roster.resolve(&self.name, None, &config) {
             Ok(resolved) => {
                 let detail = format!("{}, which this host can enforce", resolved.policy_name);
-                checks.push(HostCheck::new("policy", CheckResult::Ok, detail));
+                checks.push(Finding::ok(FindingCode::Policy, detail));
                 let (name, policy) = (&resolved.policy_name, resolved.policy);
                 let stores = root.secret_stores();
                 checks.push(lane_needs::network(lane, name, policy, &stores).await);
@@ -187,7 +185,7 @@ impl Verb for CheckLane {
                     &file_of(root, &self.name),
                 ));
             }
-            Err(why) => checks.push(HostCheck::failed("policy", why.into())),
+            Err(why) => checks.push(failed(FindingCode::Policy, why.into())),
         }
         let account = lane.account.clone();
         let profile = self.name.to_string();
@@ -202,20 +200,19 @@ impl Verb for CheckLane {
             | HoldScope::Host => false,
         });
         checks.extend(held.map(|hold| {
-            HostCheck::new(
-                "hold",
-                CheckResult::Warning,
+            Finding::warning(
+                FindingCode::Hold,
                 format!("{} is held ({}): {}", hold.on(), hold.kind, hold.reason),
             )
-            .hint(format!("supervisor release {}", hold.release_arguments()))
+            .advice(format!("supervisor release {}", hold.release_arguments()))
         }));
-        Ok(DoctorReport { ok: checks.iter().all(|check| check.verdict != CheckResult::Error), checks })
+        Ok(DoctorReport::new(checks))
     }
 }
 
 impl Command for CheckLane {
     fn show(reply: &DoctorReport, screen: &mut Screen) {
-        crate::operations::doctor::show(reply, screen);
+        screen.findings(&reply.checks);
     }
 
     fn verdict(reply: &DoctorReport) -> u8 {

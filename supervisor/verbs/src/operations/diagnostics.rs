@@ -1,6 +1,6 @@
 //! `diagnostics`: lists the problems of tasks and of the host, with their age and their remedies.
 
-use kernel::{Severity, TaskId};
+use kernel::{Diagnosed, Severity, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,9 +8,9 @@ use crate::views::parse;
 use api::command::Command;
 use api::{Call, Verb, verb};
 use base::failure::Failure;
-use base::terminal::{Ink, Screen, printable};
-use base::time::timestamp;
-use upkeep::diagnosis::{self, DiagnosedSubject};
+use base::findings::ink;
+use base::terminal::{Screen, printable};
+use upkeep::diagnosis;
 
 /// Show problems, their age and how to fix them
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -28,7 +28,7 @@ Examples:
 )]
 pub struct Diagnostics {
     /// Only problems of at least this severity
-    #[arg(long, value_name = "SEVERITY", value_parser = parse::word::<Severity>(Severity::ALL.iter().map(|word| word.as_str())))]
+    #[arg(long, value_name = "SEVERITY", value_parser = parse::word::<Severity>(Severity::PROBLEMS.iter().map(|word| word.as_str())))]
     pub severity: Option<Severity>,
     /// Only problems of this task
     #[arg(long, value_name = "TASK")]
@@ -36,9 +36,9 @@ pub struct Diagnostics {
 }
 
 impl Verb for Diagnostics {
-    verb! { "diagnostics": Operator, Read => Vec<DiagnosedSubject> }
+    verb! { "diagnostics": Operator, Read => Vec<Diagnosed> }
 
-    async fn run(self, call: Call) -> Result<Vec<DiagnosedSubject>, Failure> {
+    async fn run(self, call: Call) -> Result<Vec<Diagnosed>, Failure> {
         let board = call.board()?.name().clone();
         let named = self.task.clone();
         let (task, found) = call
@@ -50,9 +50,11 @@ impl Verb for Diagnostics {
         let mut found = diagnosis::complete(&call, found, self.task.as_ref()).await?;
         let least = self.severity.unwrap_or(Severity::Warning);
         for one in &mut found {
-            one.diagnostics.retain(|diagnostic| diagnostic.severity >= least);
-            for action in one.diagnostics.iter_mut().flat_map(|diagnostic| &mut diagnostic.actions) {
-                action.aim(&board);
+            one.diagnostics.retain(|finding| finding.severity >= least);
+            // The commands for the root have their board already.
+            let of_task = one.diagnostics.iter_mut().filter(|_| one.task_id.is_some());
+            for remedy in of_task.flat_map(|finding| &mut finding.remedies) {
+                remedy.aim(&board);
             }
         }
         found.retain(|one| !one.diagnostics.is_empty());
@@ -60,14 +62,14 @@ impl Verb for Diagnostics {
         if let Some(task) = task.filter(|_| self.severity.is_none())
             && found.is_empty()
         {
-            found.push(DiagnosedSubject::of_task(&task, Vec::new()));
+            found.push(Diagnosed::of_task(&task, Vec::new()));
         }
         Ok(found)
     }
 }
 
 impl Command for Diagnostics {
-    fn show(reply: &Vec<DiagnosedSubject>, screen: &mut Screen) {
+    fn show(reply: &Vec<Diagnosed>, screen: &mut Screen) {
         if reply.is_empty() {
             screen.line("Nothing is wrong.");
             return;
@@ -75,36 +77,25 @@ impl Command for Diagnostics {
         for one in reply.iter().filter(|one| one.diagnostics.is_empty()) {
             let status = one.status.map(|status| format!(" ({status})")).unwrap_or_default();
             let head = format!("{}{status}: nothing is wrong", one.title);
-            screen.hanging(&one.label(), &printable(&head));
+            screen.hanging(&label(one), &printable(&head));
         }
-        for (severity, ink) in
-            [(Severity::Critical, Ink::Red), (Severity::Error, Ink::Red), (Severity::Warning, Ink::Yellow)]
-        {
-            let of_it =
-                |one: &&DiagnosedSubject| one.diagnostics.iter().any(|found| found.severity == severity);
-            if !reply.iter().any(|one| of_it(&one)) {
-                continue;
+        for severity in [Severity::Critical, Severity::Error, Severity::Warning] {
+            let mut found =
+                reply.iter().flat_map(|one| one.diagnostics.iter().map(move |found| (one, found)));
+            let mut found = found.by_ref().filter(|(_, found)| found.severity == severity).peekable();
+            if found.peek().is_some() {
+                let heading = screen.paint(ink(severity), severity.as_str());
+                screen.heading(&heading);
             }
-            let heading = screen.paint(ink, severity.as_str());
-            screen.heading(&heading);
-            for one in reply.iter().filter(of_it) {
-                for found in one.diagnostics.iter().filter(|found| found.severity == severity) {
-                    let head = format!("{} ({}): {}", one.title, found.kind, found.title);
-                    screen.hanging(&one.label(), &printable(&head));
-                    if !found.detail.is_empty() {
-                        screen.hanging("            ", &printable(&found.detail));
-                    }
-                    let since = timestamp::local(found.first_seen_at);
-                    screen.line(format!(
-                        "            since {since}, last {}",
-                        timestamp::local(found.last_seen_at)
-                    ));
-                    for action in found.actions.iter().filter(|action| action.suggested) {
-                        let command = printable(&action.payload.command.to_string());
-                        screen.line(format!("            {}: {command}", action.label));
-                    }
-                }
+            for (one, found) in found {
+                let head = format!("{} ({}): {}", one.title, found.code, found.text);
+                screen.finding(&label(one), &head, found);
             }
         }
     }
+}
+
+/// Returns the prefix of a row: the task, or `root`.
+fn label(of: &Diagnosed) -> String {
+    of.task_id.as_ref().map_or_else(|| format!("{:<12}", "root"), |task| format!("{task}  "))
 }

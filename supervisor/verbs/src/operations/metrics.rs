@@ -188,8 +188,7 @@ struct Automatic {
 impl Automatic {
     /// Counts the events of one board. `last` is its latest event.
     fn count(&mut self, name: &str, board: &BoardHandle, last: i64) {
-        let counted =
-            board.readers().with(|view| Ok((view.plugin_cursors()?, view.mail(&kernel::Actor::system())?)));
+        let counted = board.readers().with(|view| Ok((view.plugin_cursors()?, view.mail(None)?)));
         let Ok((cursors, mail)) = counted else { return };
         for cursor in cursors {
             let labels = [("board", name), ("plugin", cursor.plugin.as_str())];

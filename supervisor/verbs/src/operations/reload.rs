@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kernel::Finding;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,8 +10,6 @@ use api::{Call, Verb, blocking, verb};
 use base::failure::Failure;
 use daemon::{Event, OwnerLink};
 use service::Service;
-use setup::config::definitions::Defect;
-use setup::roster::LooseName;
 
 /// Tell the daemon to reload the configuration, as SIGHUP does
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -22,11 +21,8 @@ pub struct Reload {}
 pub struct Reloaded {
     /// True if a daemon reloaded it. Without a daemon, each command reads the configuration itself.
     pub by_daemon: bool,
-    /// Unusable parts of the configuration.
-    pub defects: Vec<Defect>,
-    /// Names in the configuration that refer to nothing.
-    #[serde(default)]
-    pub unknown_names: Vec<LooseName>,
+    /// Unusable files of the configuration, and names in it that refer to nothing.
+    pub problems: Vec<Finding>,
 }
 
 /// Waits until each board has applied the new configuration. A board runs its jobs in order, so an empty job ends after
@@ -52,7 +48,6 @@ impl Verb for Reload {
             let service = Arc::clone(&call.service);
             blocking("the boards were not waited for", move || taken(&service)).await?;
         }
-        let unknown_names = call.service.roster().loose_names(&call.service.config());
-        Ok(Reloaded { by_daemon: daemon.is_some(), defects: call.service.defects(), unknown_names })
+        Ok(Reloaded { by_daemon: daemon.is_some(), problems: call.service.configuration_findings() })
     }
 }

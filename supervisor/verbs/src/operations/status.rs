@@ -12,10 +12,7 @@ mod worker;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use kernel::{
-    AskingMission, BoardName, Clock as _, ClockSet, Hold, HoldKind, HoldScope, Holder, Mail, PluginCursor,
-    Profile, TaskId, Tenant, Timestamp,
-};
+use kernel::{AskingMission, BoardName, Clock as _, ClockSet, Finding, Holder, Profile, Tenant, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +30,8 @@ use base::terminal::Screen;
 use daemon::{Broken, Event, LiveRun, OwnerLink, PoolUse, problems};
 use host::socket_file::in_its_place;
 use host::usage::{Tree, Usage};
-use setup::config::definitions::Defect;
+use service::board_subject;
+use upkeep::diagnosis;
 
 /// Time limit of the request. It is short, because a healthy daemon answers from memory, and the command has to report
 /// an unhealthy daemon.
@@ -153,34 +151,17 @@ pub struct NextTick {
     pub at: Timestamp,
 }
 
-/// Schedule whose ticks create no tasks, because the tasks of an earlier tick wait for a person.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct StuckScheduleLine {
-    pub schedule: kernel::ScheduleName,
-    /// Time of the latest tick.
-    pub tick: Timestamp,
-    /// Task of an earlier tick that waits for a person.
-    pub task: TaskId,
-}
-
-/// Schedule whose latest tick failed.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct FailedSchedule {
-    pub schedule: kernel::ScheduleName,
-    /// Due time of the tick.
-    pub tick: Timestamp,
-    /// Reason why it created no tasks.
-    pub why: Option<String>,
-}
-
 #[derive(Debug, Serialize, Deserialize)]
 pub struct StatusReport {
     /// State of the service.
     #[serde(default)]
     pub health: Health,
-    /// Defects, each in a few words.
+    /// Problems that degrade the service, each in a few words.
     #[serde(default)]
     pub troubles: Vec<String>,
+    /// Problems beside single tasks: of the configuration, the host, the board, its automation and its runs.
+    #[serde(default)]
+    pub problems: Vec<Finding>,
     /// The daemon; none if none runs.
     pub daemon: Option<DaemonLine>,
     /// The process that holds the lock of the root while no daemon answers: its socket was removed, or it is starting
@@ -208,40 +189,14 @@ pub struct StatusReport {
     /// Reason why the board cannot be written to or opened; none if it can.
     #[serde(default)]
     pub(crate) board_trouble: Option<String>,
-    /// Reasons why boards cannot be written to or opened, of all boards with such a reason.
-    #[serde(default)]
-    pub board_troubles: BTreeMap<kernel::BoardName, String>,
     pub workers: Vec<WorkerLine>,
     /// Number of the board's tasks in each status.
     pub counts: BTreeMap<kernel::Status, i64>,
-    /// Files of the configuration that cannot be used.
-    pub defects: Vec<Defect>,
-    /// Policies that this host cannot enforce, with the reasons. Tasks under them wait. Only a daemon knows these.
-    pub unheld_policies: BTreeMap<String, String>,
     /// Lanes, environments and other requirements of several tasks that are broken.
     pub broken: Vec<Broken>,
-    /// Holds on the tenants and accounts that have used up a budget of today. Their tasks wait.
-    #[serde(default)]
-    pub(crate) spent_budgets: Vec<Hold>,
-    /// Channels of the board that have accepted no messages for a long time, or have finally refused some.
-    #[serde(default)]
-    pub(crate) failing_channels: Vec<Mail>,
-    /// Plugins that get no more events of the board, because they failed too often.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) paused_plugins: Vec<PluginCursor>,
-    /// Chats that receive nothing, and the A2A bridge if it receives nothing, each with the reason. Only a daemon knows
-    /// these.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub unheard: BTreeMap<String, String>,
     /// The next ticks of the schedules of the board, soonest first; at most 3.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ticks: Vec<NextTick>,
-    /// The schedules whose latest tick failed, and that are not paused.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub failed_schedules: Vec<FailedSchedule>,
-    /// The schedules whose ticks create no tasks until no task of an earlier tick waits for a person.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub stuck_schedules: Vec<StuckScheduleLine>,
     /// The missions at a limit, each with its question to a person; at most 20, the latest question first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asking: Vec<AskingMission>,
@@ -259,11 +214,7 @@ pub struct StatusReport {
 
 impl StatusReport {
     /// Removes the data that a tenant's users may not see: data of the host, of other tenants, and of their use.
-    fn of_tenant_alone(mut self) -> Self {
-        self.board_troubles.retain(|board, _| *board == self.board);
-        let tenant = self.tenant.as_ref().map(Tenant::as_str);
-        self.spent_budgets
-            .retain(|hold| hold.scope == HoldScope::Tenant && Some(hold.name.as_str()) == tenant);
+    fn of_tenant_alone(self) -> Self {
         let daemon = self.daemon.map(|daemon| DaemonLine {
             memory_bytes: None,
             pools: Vec::new(),
@@ -271,19 +222,7 @@ impl StatusReport {
             commits: 0,
             ..daemon
         });
-        let (defects, broken, paused_plugins) = (Vec::new(), Vec::new(), Vec::new());
-        StatusReport {
-            daemon,
-            defects,
-            broken,
-            paused_plugins,
-            unheld_policies: BTreeMap::new(),
-            unheard: BTreeMap::new(),
-            holder: None,
-            in_its_place: None,
-            disk: None,
-            ..self
-        }
+        StatusReport { daemon, broken: Vec::new(), holder: None, in_its_place: None, disk: None, ..self }
     }
 }
 
@@ -338,25 +277,25 @@ impl Verb for Status {
             None => None,
         };
         let board = call.board_name().clone();
-        let board_troubles = of_boards(&call);
-        let board_trouble = board_troubles.get(&board).cloned();
+        let of_boards = call.service.board_findings(call.board().ok());
+        let own = board_subject(&board);
+        let board_trouble =
+            of_boards.into_iter().find(|problem| problem.subject == own).map(|problem| problem.to_string());
         let (tenant, assignee, actor) = (self.tenant.clone(), self.assignee.clone(), call.actor.clone());
-        let asked_at = kernel::SystemClock.now();
+        let member = call.confined().cloned();
         let is_alone = snapshot.is_none();
         let read = call
             .read(move |view| {
                 let (tenant, assignee) = (tenant.as_ref(), assignee.as_ref());
                 let counts = view.tasks_by_status(tenant, assignee)?;
-                let is_spent = |hold: &Hold| hold.kind == HoldKind::Budget && !hold.is_over(asked_at);
-                let spent: Vec<Hold> = view.holds()?.into_iter().filter(is_spent).collect();
                 let open = OpenRunRecords::read(view, is_alone, tenant, assignee, &actor)?;
-                let silent = (problems::failing(view, &actor)?, problems::paused(view)?);
-                Ok((counts, open, view.waiting_tasks(tenant, assignee, LISTED)?, (spent, silent)))
+                let automation = problems::of_board(view, member.as_ref())?;
+                Ok((counts, open, view.waiting_tasks(tenant, assignee, LISTED)?, automation))
             })
             .await;
         // If the board cannot be read, the reply contains the reason and the daemon's own data.
-        let (counts, open, told, (spent_budgets, (failing_channels, paused_plugins))) =
-            unless_troubled(read, board_trouble.as_ref())?;
+        let (counts, open, told, automation) = unless_troubled(read, board_trouble.as_ref())?;
+        let mut problems = diagnosis::collect(&call, automation, snapshot.as_ref());
         let now = kernel::SystemClock.now();
         let commits = call.board().map(|board| board.commits()).unwrap_or_default();
         let is_asked_about = |run: &LiveRun| {
@@ -369,7 +308,7 @@ impl Verb for Status {
             DaemonLine { slots: self.slots(&call), taken, commits, ..daemon_line(snapshot) }
         });
         let mut waiting = Vec::new();
-        let explained = upkeep::diagnosis::why::explain(&call, told).await;
+        let explained = diagnosis::why::explain(&call, told).await;
         for task in unless_troubled(explained, board_trouble.as_ref())? {
             let Some(why) = task.why else { continue };
             waiting.push(WaitingTask { board: board.clone(), task: task.id, title: task.title, why });
@@ -391,13 +330,16 @@ impl Verb for Status {
             worker.last_note = open.notes.get(&worker.run.run).cloned();
         }
         order::sort(&mut workers, self.sort.unwrap_or(Order::Age));
+        problems.extend(problems::of_runs(workers.iter().map(|worker| worker.run.phase)));
+        Finding::sort(&mut problems);
         let owner = daemon.is_none().then(|| OwnerLock::daemon(call.service.root())).flatten();
         let (is_starting, holder) =
             (owner.is_some_and(Owner::is_starting), owner.map(|owner| owner.to_string()));
         let in_its_place = holder.as_ref().and_then(|_| in_its_place(&call.service.root().operator_socket()));
         let report = StatusReport {
-            health: Health::default(),
-            troubles: Vec::new(),
+            health: Health::of(daemon.is_some(), &problems),
+            troubles: Finding::errors_in_lines(&problems),
+            problems,
             daemon,
             holder,
             is_starting,
@@ -408,19 +350,10 @@ impl Verb for Status {
             tenant: self.tenant,
             assignee: self.assignee,
             board_trouble,
-            board_troubles,
             workers,
             counts,
-            defects: call.service.defects(),
-            unheld_policies: call.service.roster().policies().unenforceable().clone(),
             broken,
-            spent_budgets,
-            failing_channels,
-            paused_plugins,
-            unheard: call.service.unreachable(),
             ticks: open.ticks,
-            failed_schedules: open.failed_schedules,
-            stuck_schedules: open.stuck_schedules,
             asking: open.asking,
             clock_set: open.clock_set,
             waiting,
@@ -428,9 +361,7 @@ impl Verb for Status {
             warnings,
             now,
         };
-        let report = if call.confined().is_some() { report.of_tenant_alone() } else { report };
-        let (health, troubles) = health::assess(&report);
-        Ok(StatusReport { health, troubles, ..report })
+        Ok(if call.confined().is_some() { report.of_tenant_alone() } else { report })
     }
 }
 
@@ -468,25 +399,4 @@ fn unless_troubled<T: Default>(read: Result<T, Failure>, trouble: Option<&String
         Err(_) if trouble.is_some() => Ok(T::default()),
         read => read,
     }
-}
-
-/// Returns the faulty boards, which cannot be written to or opened, with the reasons.
-fn of_boards(call: &Call) -> BTreeMap<kernel::BoardName, String> {
-    let text = |failure: Failure| format!("{} ({})", failure.message, failure.hint.unwrap_or_default());
-    let refusals = call.service.refusals().into_iter().map(|(board, failure)| (board, text(failure)));
-    troubles(call).into_iter().chain(refusals).collect()
-}
-
-/// Returns the open boards that cannot be written to, with the reasons.
-pub(super) fn troubles(call: &Call) -> BTreeMap<kernel::BoardName, String> {
-    let mut open = call.service.served();
-    open.extend(call.board().ok().cloned());
-    let trouble = |board: &service::BoardHandle| {
-        let present = board.readers().require_present();
-        // A process that only reads the board has no writer, and so no check of its own writes.
-        let own = || board.writer().map_or(Ok(()), kernel::Writer::require_own);
-        let error = present.and_then(|()| own()).err()?;
-        Some((board.name().clone(), format!("{error} ({})", error.hint().unwrap_or_default())))
-    };
-    open.iter().filter_map(|board| trouble(board)).collect()
 }

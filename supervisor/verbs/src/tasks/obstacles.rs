@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use kernel::{ActorKind, Label, Pool, Profile, Status, Task};
+use kernel::{ActorKind, Finding, Label, Pool, Profile, Status, Task};
 
 use api::{Call, blocking, person};
 use base::failure::Failure;
 use host::home::{home_for, home_of};
-use setup::roster::{CannotRun, LooseName, unread};
+use setup::roster::{CannotRun, missing_pool, unread};
 
 /// Returns true if a lane or a profile has a name.
 pub(crate) fn is_lane(name: &str, call: &Call) -> bool {
@@ -142,15 +142,15 @@ pub(crate) fn missing_skills(skills: &[String], call: &Call) -> Vec<String> {
 /// Returns the pools named by a task or its assignee that the configuration does not have.
 pub(crate) fn missing_pools(named: &BTreeSet<Pool>, assignee: Option<&Profile>, call: &Call) -> Vec<String> {
     let config = call.service.config();
-    let mut missing: Vec<LooseName> =
-        named.iter().filter_map(|pool| LooseName::of_pool(pool, "it", &config)).collect();
+    let mut missing: Vec<Finding> =
+        named.iter().filter_map(|pool| missing_pool(pool, "it", &config)).collect();
     // A tenant's user must not see what the operator configured for an assignee.
     if let Some(assignee) = assignee.filter(|_| call.confined().is_none()) {
         let share = call.service.roster().pool_claim(assignee, &config);
         let others = share.pools.iter().filter(|pool| !named.contains(pool));
-        missing.extend(others.filter_map(|pool| LooseName::of_pool(pool, assignee.as_str(), &config)));
+        missing.extend(others.filter_map(|pool| missing_pool(pool, assignee.as_str(), &config)));
     }
-    missing.iter().map(ToString::to_string).collect()
+    missing.iter().map(Finding::sentence).collect()
 }
 
 /// Returns why the tasks of an assignee, or only this one, cannot run at present.

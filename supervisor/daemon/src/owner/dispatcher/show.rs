@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use kernel::{TaskId, WaitingCode};
 
 use super::super::admission::{StartClaim, Weight};
-use super::super::capacity::{Capacity, DISABLED};
-use super::super::snapshot::Snapshot;
+use super::super::capacity::Capacity;
+use super::super::snapshot::{DISABLED, Snapshot};
 use super::Dispatcher;
 use crate::run::live::{LiveRun, Phase};
 

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::path::Path;
 
-use kernel::{Clock as _, SystemClock, Timestamp};
-use serde::{Deserialize, Serialize};
+use kernel::{Clock as _, Finding, FindingCode, Seen, SystemClock, Timestamp};
+use serde_json::json;
 
 /// Defect in a file of the configuration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Defect {
     /// Definition that the file holds.
     pub subject: Subject,
@@ -24,8 +24,7 @@ pub struct Defect {
 }
 
 /// Kind and name of the definition in a file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     Lane(String),
     Policy(String),
@@ -58,8 +57,7 @@ impl fmt::Display for Subject {
 }
 
 /// Effect of a defect on the file's definition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// The definition is unusable.
     Disabled,
@@ -125,6 +123,17 @@ impl Defect {
             Effect::Disabled => format!("{} is disabled", self.subject),
             Effect::KeptLast => format!("{} stays as it was last read", self.subject),
         }
+    }
+}
+
+impl From<&Defect> for Finding {
+    fn from(defect: &Defect) -> Self {
+        let data = json!({ "path": defect.path, "line": defect.line, "key": defect.key });
+        Finding::error(FindingCode::ConfigurationDefect, defect.to_string())
+            .about(defect.subject.to_string())
+            .detail(defect.consequence())
+            .advice(defect.hint())
+            .seen(Seen { data, ..Seen::lasting(defect.seen_at, SystemClock.now()) })
     }
 }
 

@@ -1,12 +1,9 @@
-//! Health of the service: the exit code of `status`, and the few words of its reason.
+//! Health of the service: the exit code of `status`.
 //!
 //! See decision 0119.
 
-use kernel::Counted;
+use kernel::Finding;
 use serde::{Deserialize, Serialize};
-
-use super::StatusReport;
-use daemon::problems;
 
 /// State of the service. The exit codes equal those of `systemctl status` where both have the same meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +19,15 @@ pub enum Health {
 }
 
 impl Health {
+    /// Returns the health of a service with these problems. Warnings do not degrade it.
+    pub(super) fn of(is_running: bool, problems: &[Finding]) -> Self {
+        match (is_running, problems.iter().any(Finding::is_error)) {
+            (false, _) => Health::NotRunning,
+            (true, true) => Health::Degraded,
+            (true, false) => Health::Healthy,
+        }
+    }
+
     /// The exit code of `status`.
     pub(super) fn exit(self) -> u8 {
         match self {
@@ -32,63 +38,18 @@ impl Health {
     }
 }
 
-/// State of the service, and its defects, each in a few words.
-pub(super) fn assess(report: &StatusReport) -> (Health, Vec<String>) {
-    let mut troubles = Vec::new();
-    let mut add = |is_so: bool, text: &str| {
-        if is_so {
-            troubles.push(text.to_owned());
-        }
-    };
-    if let Some(daemon) = &report.daemon {
-        add(daemon.paused.is_some(), "nothing is started");
-        add(daemon.stopping.is_some(), "it is stopping");
-    }
-    for board in report.board_troubles.keys() {
-        add(true, &format!("nothing is written to the board {board}"));
-    }
-    let defects = Counted(report.defects.len() as u64, "file");
-    add(!report.defects.is_empty(), &format!("{defects} of the configuration cannot be used"));
-    for broken in &report.broken {
-        add(true, &format!("{} does not work", broken.what));
-    }
-    for failed in &report.failed_schedules {
-        add(true, &format!("the latest tick of the schedule {} failed", failed.schedule));
-    }
-    for stuck in &report.stuck_schedules {
-        add(
-            true,
-            &format!("the schedule {} makes nothing: {} waits for a person", stuck.schedule, stuck.task),
-        );
-    }
-    let channels = report.failing_channels.iter().filter(|mail| mail.is_in_trouble(report.now));
-    let channels = channels.map(|mail| &mail.channel);
-    troubles.extend(problems::of_messages(channels, report.paused_plugins.iter()));
-    troubles.extend(problems::of_host(report.unheld_policies.keys(), report.unheard.keys()));
-    troubles.extend(problems::of_runs(report.workers.iter().map(|worker| worker.run.phase)));
-    let health = match (&report.daemon, troubles.is_empty()) {
-        (None, _) => Health::NotRunning,
-        (Some(_), true) => Health::Healthy,
-        (Some(_), false) => Health::Degraded,
-    };
-    (health, troubles)
-}
-
 #[cfg(test)]
 mod tests {
+    use kernel::FindingCode;
+
     use super::*;
 
     #[test]
-    fn a_pause_is_named_and_its_reason_stands_beside_it() {
-        let report = serde_json::json!({
-            "root": "/srv", "board": "default", "counts": {}, "now": 0, "workers": [], "waiting": [],
-            "waiting_more": 0, "defects": [], "unheld_policies": {}, "broken": [],
-            "daemon": {
-                "pid": 1, "version": "1.2.3", "uptime_seconds": 1, "memory_bytes": null, "slots": 1,
-                "paused": "the disk is full: a; b", "stopping": null, "wakeups": 1, "commits": 1
-            },
-        });
-        let (health, troubles) = assess(&serde_json::from_value(report).unwrap());
-        assert_eq!((health, troubles), (Health::Degraded, vec!["nothing is started".to_owned()]));
+    fn errors_degrade_a_service_and_warnings_do_not() {
+        let warning = Finding::warning(FindingCode::BudgetSpent, "it is spent");
+        let error = Finding::error(FindingCode::BoardNotWritten, "it was removed");
+        assert_eq!(Health::of(true, &[warning.clone()]), Health::Healthy);
+        assert_eq!(Health::of(true, &[warning, error.clone()]), Health::Degraded);
+        assert_eq!(Health::of(false, &[error]), Health::NotRunning);
     }
 }

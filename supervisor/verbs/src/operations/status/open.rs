@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use kernel::{
-    Actor, AskingMission, BoardName, Clock as _, ClockSet, Profile, Run, RunId, ScheduleTick, SystemClock,
-    Task, TaskId, Tenant, View,
+    Actor, AskingMission, BoardName, Clock as _, ClockSet, Profile, Run, RunId, SystemClock, Task, TaskId,
+    Tenant, View,
 };
 
-use super::{FailedSchedule, LISTED, NextTick, SHOWN_CORRECTION, StuckScheduleLine};
+use super::{LISTED, NextTick, SHOWN_CORRECTION};
 use daemon::{LiveRun, Phase};
 
 /// Limit on the listed ticks to come.
@@ -24,12 +24,8 @@ pub(super) struct OpenRunRecords {
     pub(super) tasks: BTreeMap<TaskId, Task>,
     /// The next ticks of its schedules.
     pub(super) ticks: Vec<NextTick>,
-    /// Schedules whose latest tick failed.
-    pub(super) failed_schedules: Vec<FailedSchedule>,
     /// Latest correction of its stored times, if it is recent.
     pub(super) clock_set: Option<ClockSet>,
-    /// Schedules that make nothing because of a task that waits for a person.
-    pub(super) stuck_schedules: Vec<StuckScheduleLine>,
     /// Its missions at a limit.
     pub(super) asking: Vec<AskingMission>,
 }
@@ -65,23 +61,9 @@ impl OpenRunRecords {
         }
         if tenant.is_none() {
             open.ticks = next_ticks(view)?;
-            let failed = view.failed_schedules()?.into_iter();
-            let line = |(schedule, tick): (_, ScheduleTick)| FailedSchedule {
-                schedule,
-                tick: tick.tick,
-                why: tick.note,
-            };
-            open.failed_schedules = failed.map(line).collect();
             let now = SystemClock.now();
             let is_recent = |set: &ClockSet| set.at <= now && now.since(set.at) < SHOWN_CORRECTION;
             open.clock_set = view.clock_set()?.filter(is_recent);
-            let stuck = view.stuck_schedules()?.into_iter();
-            let line = |stuck: kernel::StuckSchedule| StuckScheduleLine {
-                schedule: stuck.name,
-                tick: stuck.tick.tick,
-                task: stuck.task,
-            };
-            open.stuck_schedules = stuck.map(line).collect();
         }
         open.asking = view.asking_missions(tenant, assignee, LISTED as usize, actor)?;
         Ok(open)

@@ -28,60 +28,9 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
         screen.heading("Live workers");
         show_workers(reply, screen);
     }
-    if !reply.defects.is_empty() {
-        screen.heading("Configuration");
-        for defect in &reply.defects {
-            let text = format!("{defect}; {}", defect.consequence());
-            screen.hanging("  ", &printable(&text));
-        }
-    }
-    if !reply.unheld_policies.is_empty() {
-        screen.heading("Policies that this host cannot enforce");
-        for (policy, why) in &reply.unheld_policies {
-            screen.hanging(&format!("{}: ", printable(policy)), &printable(why));
-        }
-    }
-    if !reply.broken.is_empty() {
-        screen.heading("Broken");
-        for broken in &reply.broken {
-            let again = broken.until.map_or_else(String::new, |at| {
-                format!(" (tried again at {})", base::time::timestamp::soon(at, reply.now))
-            });
-            screen.hanging(
-                &format!("{}: ", printable(&broken.what)),
-                &printable(&format!("{}{again}", broken.why)),
-            );
-            if let Some(command) = &broken.release {
-                screen.line(cli_context::repeated(&format!("    at once: {}", printable(command))));
-            }
-        }
-    }
-    if !reply.failing_channels.is_empty() {
-        screen.heading("Channels");
-        for mail in &reply.failing_channels {
-            let why = mail.last_error.as_deref().unwrap_or("it is not known why");
-            let text = format!("{} waiting, {} dead: {why}", mail.waiting, mail.dead);
-            screen.hanging(&format!("{}: ", printable(&mail.channel)), &printable(&text));
-        }
-    }
-    if !reply.unheard.is_empty() {
-        screen.heading("Chats that receive nothing");
-        for (name, why) in &reply.unheard {
-            screen.hanging(&format!("{}: ", printable(name)), &printable(why));
-        }
-    }
-    show_failing(reply, screen);
-    if !reply.spent_budgets.is_empty() {
-        screen.heading("Spent budgets");
-        for hold in &reply.spent_budgets {
-            let until = hold.until.map_or_else(String::new, |at| {
-                format!(", until {}", base::time::timestamp::soon(at, reply.now))
-            });
-            screen.hanging(
-                &format!("{}: ", printable(&hold.on().to_string())),
-                &printable(&format!("{}{until}", hold.reason)),
-            );
-        }
+    if !reply.problems.is_empty() {
+        screen.heading("Problems");
+        screen.findings(&reply.problems);
     }
     if let Some(set) = &reply.clock_set {
         screen.heading("Clock");
@@ -107,40 +56,6 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
             let of: String = [tenant, assignee].into_iter().flatten().collect();
             let more = format!("and {} more: supervisor list --why{of}", reply.waiting_more);
             screen.line(cli_context::repeated(&more));
-        }
-    }
-}
-
-/// Plugins that are paused, and schedules that make nothing.
-fn show_failing(reply: &StatusReport, screen: &mut Screen) {
-    if !reply.paused_plugins.is_empty() {
-        screen.heading("Plugins");
-        for cursor in &reply.paused_plugins {
-            let why = cursor.last_error.as_deref().unwrap_or("it is not known why");
-            let again = cli_context::repeated(&format!("again: supervisor plugin resume {}", cursor.plugin));
-            let text = format!("paused: {why}; {again}");
-            screen.hanging(&format!("{}: ", cursor.plugin), &printable(&text));
-        }
-    }
-    if !reply.failed_schedules.is_empty() || !reply.stuck_schedules.is_empty() {
-        screen.heading("Schedules");
-        for failed in &reply.failed_schedules {
-            let why = cut(failed.why.as_deref().unwrap_or("it is not known why"), LONGEST_NOTE);
-            let again = cli_context::repeated(&format!(
-                "once it is mended: supervisor schedules run {}",
-                failed.schedule
-            ));
-            screen.hanging(
-                &format!("{}: ", failed.schedule),
-                &printable(&format!("its latest tick failed: {why}; {again}")),
-            );
-        }
-        for stuck in &reply.stuck_schedules {
-            let why = cli_context::repeated(&format!("see why: supervisor show {}", stuck.task));
-            let task = &stuck.task;
-            let text =
-                format!("its ticks make nothing while {task} of an earlier tick waits for a person; {why}");
-            screen.hanging(&format!("{}: ", stuck.schedule), &printable(&text));
         }
     }
 }
@@ -206,10 +121,6 @@ fn show_daemon(reply: &StatusReport, screen: &mut Screen) {
         let at = |at| base::time::timestamp::soon(at, reply.now);
         let ticks = reply.ticks.iter().map(|tick| format!("{} at {}", tick.schedule, at(tick.at)));
         screen.hanging("  next ticks: ", &printable(&ticks.collect::<Vec<_>>().join(", ")));
-    }
-    if let Some(trouble) = &reply.board_trouble {
-        let label = screen.paint(Ink::Red, "nothing is written");
-        screen.hanging(&format!("  {label}: "), &printable(trouble));
     }
 }
 

@@ -18,13 +18,13 @@ export function checks() {
     again.setAttribute("disabled", "");
     try {
       const report = await verb("doctor", {}, { timeout: 120_000 });
-      const rank = { error: 0, warning: 1, ok: 2 };
-      const sorted = [...report.checks].sort((a, b) => rank[a.verdict] - rank[b.verdict]);
-      const number = (/** @type {string} */ verdict) => sorted.filter((check) => check.verdict === verdict).length;
-      const bad = ["error", "warning"].filter((verdict) => number(verdict) > 0).map((verdict) => counted(number(verdict), verdict)).join(", ") || "no warnings";
+      const rank = { critical: 0, error: 1, warning: 2, ok: 3 };
+      const sorted = [...report.checks].sort((a, b) => rank[a.severity] - rank[b.severity]);
+      const number = (/** @type {string} */ word) => sorted.filter((check) => check.severity === word).length;
+      const bad = ["critical", "error", "warning"].filter((word) => number(word) > 0).map((word) => (word === "critical" ? `${number(word)} critical` : counted(number(word), word))).join(", ") || "no warnings";
       put(countLine, `– ${bad}, checked ${ago(now())}`);
       put(list, sorted.map((check) =>
-        h("li", { class: "row" }, severity(check.verdict), h("div", { class: "row-text" }, h("span", { class: "row-title" }, check.check), h("span", { class: "muted" }, check.detail), check.hint ? h("span", { class: "row-hint" }, check.hint) : null))));
+        h("li", { class: "row" }, severity(check.severity), h("div", { class: "row-text" }, h("span", { class: "row-title" }, check.subject), h("span", { class: "muted" }, [check.title, check.detail].filter(Boolean).join("; ")), check.actions.map((/** @type {any} */ action) => h("span", { class: "row-hint" }, [action.label, action.payload.command].filter(Boolean).join(": ")))))));
     } catch (error) {
       put(list, h("li", { class: "row" }, state("unknown", "unknown"), h("div", { class: "row-text" }, h("span", null, "The checks could not be made"), h("span", { class: "muted" }, /** @type {Error} */ (error).message))));
     }

@@ -20,8 +20,12 @@ export function problems() {
   const none = h("p", { class: "muted", hidden: true }, "No problem is known.");
   const element = h("section", { class: "work-section", "aria-labelledby": "problems-title" }, h("h2", { id: "problems-title" }, "Problems"), none, list, more);
   let shape = "";
-  const row = (/** @type {string} */ severity, /** @type {any} */ title, /** @type {any[]} */ ...rest) => h("li", { class: "row" }, sign(severity), h("div", { class: "row-text" }, h("span", { class: "row-title" }, title), rest));
   const muted = (/** @type {string | null | undefined} */ text) => (text ? h("span", { class: "muted" }, text) : null);
+  const age = (/** @type {any} */ one) => muted(one.last_seen_at ? `${one.count > 1 ? `${one.count} times, ` : ""}last ${ago(one.last_seen_at)}` : null);
+  const help = (/** @type {any} */ { label, payload }) => h("span", { class: "row-action" }, h("span", { class: "muted" }, ...withCode(label)), payload?.command ? command(payload.command) : null);
+  /** A row of a finding. @param {any} one @param {any} title */
+  const finding = (one, title) => h("li", { class: "row" }, sign(one.severity), h("div", { class: "row-text" }, h("span", { class: "row-title" }, title),
+    h("span", null, ...withCode([one.title, one.detail].filter((text, at) => text && (at === 0 || text !== one.title)).join(": "))), age(one), h("div", { class: "row-actions" }, (one.actions ?? []).slice(0, 2).map(help))));
   /** @param {boolean} all */
   function show(all) {
     isWhole = all;
@@ -36,20 +40,15 @@ export function problems() {
     element,
     /** @param {any[]} diagnosed @param {any} status */
     update(diagnosed, status) {
-      const next = JSON.stringify([diagnosed, status.defects, status.unheld_policies, status.failing_channels, status.paused_plugins, status.spent_budgets, status.board_troubles, status.broken]);
+      // Runs that do not end are listed with their tasks.
+      const ofRoot = (status.problems ?? []).filter((/** @type {any} */ one) => one.subject);
+      const ofTasks = diagnosed.filter((task) => task.task_id);
+      const next = JSON.stringify([ofRoot, ofTasks]);
       if (next === shape) return;
       shape = next;
-      // What is broken has words beside its name.
-      const words = new Map((status.broken ?? []).map((/** @type {any} */ one) => [one.release?.replace("supervisor release --", ""), capital(one.what)]));
       rows = [
-        ...Object.entries(status.board_troubles ?? {}).map(([board, why]) => row("critical", `board ${board} is not written`, muted(String(why)))),
-        ...(status.defects ?? []).map((/** @type {any} */ defect) => row("error", `${defect.path}${defect.line ? `, line ${defect.line}` : ""}`, muted([defect.key, defect.message].filter(Boolean).join(": ")))),
-        ...Object.entries(status.unheld_policies ?? {}).map(([policy, why]) => row("error", `this host cannot enforce the policy ${policy}`, muted(String(why)))),
-        ...(status.failing_channels ?? []).map((/** @type {any} */ mail) => row("warning", `channel ${mail.channel}: ${mail.waiting} wait, ${mail.dead} not delivered`, muted(mail.last_error), command("supervisor notify outbox"))),
-        ...(status.paused_plugins ?? []).map((/** @type {any} */ cursor) => row("warning", `plugin ${cursor.plugin} gets no events`, muted(cursor.last_error), command(`supervisor plugins resume ${cursor.plugin}`))),
-        ...diagnosed.flatMap((task) => task.diagnostics.map((/** @type {any} */ one) =>
-          row(one.severity, h("a", { href: here({ task: task.task_id }) }, words.get(task.title) ?? task.title), h("span", null, ...withCode([one.title, one.detail].filter((text, at) => text && (at === 0 || text !== one.title)).join(": "))), muted(`${one.count > 1 ? `${one.count} times, ` : ""}last ${ago(one.last_seen_at)}`),
-            h("div", { class: "row-actions" }, (one.actions ?? []).filter((/** @type {any} */ action) => action.payload?.command).slice(0, 2).map((/** @type {any} */ action) => h("span", { class: "row-action" }, h("span", { class: "muted" }, ...withCode(action.label)), command(action.payload.command))))))),
+        ...ofRoot.map((/** @type {any} */ one) => finding(one, capital(one.subject))),
+        ...ofTasks.flatMap((task) => task.diagnostics.map((/** @type {any} */ one) => finding(one, h("a", { href: here({ task: task.task_id }) }, task.title)))),
       ];
       show(isWhole);
     },

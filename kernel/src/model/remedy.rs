@@ -1,4 +1,4 @@
-//! Remedies of problems: commands of this program, ready to be typed.
+//! Remedies of findings: commands of this program, ready to be typed, and advice in words.
 
 use std::fmt;
 
@@ -13,9 +13,9 @@ const PROGRAM: &str = "supervisor ";
 /// Remedy of a problem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Remedy {
-    /// Kind of the remedy: `cli_hint`, a command.
+    /// Kind of the remedy: `cli_hint`, a command, or `advice`.
     pub kind: String,
-    /// Description of the command's effect.
+    /// Description of the command's effect, or the advice.
     pub label: String,
     /// Details of the remedy.
     pub payload: Payload,
@@ -26,7 +26,9 @@ pub struct Remedy {
 /// Details of a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Payload {
-    pub command: CommandLine,
+    /// Command; none for advice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandLine>,
 }
 
 /// Command of this program. Its text works when pasted, with any default board.
@@ -43,7 +45,13 @@ impl Remedy {
     pub fn command(label: &str, arguments: impl Into<String>) -> Self {
         let command = CommandLine { board: None, arguments: arguments.into() };
         let (kind, label) = ("cli_hint".to_owned(), label.to_owned());
-        Remedy { kind, label, payload: Payload { command }, suggested: false }
+        Remedy { kind, label, payload: Payload { command: Some(command) }, suggested: false }
+    }
+
+    /// Creates a remedy in words: an action outside of this program, or one with several commands.
+    pub fn advice(label: impl Into<String>) -> Self {
+        let payload = Payload { command: None };
+        Remedy { kind: "advice".to_owned(), label: label.into(), payload, suggested: true }
     }
 
     /// Marks the remedy as the first to try.
@@ -54,7 +62,18 @@ impl Remedy {
 
     /// Sets the board of the command. The default board is not named.
     pub fn aim(&mut self, board: &BoardName) {
-        self.payload.command.board = Some(board.clone()).filter(|board| *board != BoardName::default());
+        if let Some(command) = &mut self.payload.command {
+            command.board = Some(board.clone()).filter(|board| *board != BoardName::default());
+        }
+    }
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.payload.command {
+            Some(command) => write!(f, "{}: {command}", self.label),
+            None => f.write_str(&self.label),
+        }
     }
 }
 
@@ -87,13 +106,13 @@ mod tests {
     #[test]
     fn a_command_names_the_board_that_it_is_for_and_is_read_back_as_it_was_written() {
         let mut remedy = Remedy::command("unblock it", "unblock t_0123abcd").suggested();
-        assert_eq!(remedy.payload.command.to_string(), "supervisor unblock t_0123abcd");
+        assert_eq!(remedy.to_string(), "unblock it: supervisor unblock t_0123abcd");
         remedy.aim(&BoardName::default());
-        assert_eq!(remedy.payload.command.to_string(), "supervisor unblock t_0123abcd");
+        assert_eq!(remedy.to_string(), "unblock it: supervisor unblock t_0123abcd");
         remedy.aim(&"docs".parse().unwrap());
         let json = serde_json::to_value(&remedy).unwrap();
         assert_eq!(json["payload"]["command"], "supervisor --board docs unblock t_0123abcd");
         let back: Remedy = serde_json::from_value(json).unwrap();
-        assert_eq!(back.payload.command.to_string(), remedy.payload.command.to_string());
+        assert_eq!(back.to_string(), remedy.to_string());
     }
 }
