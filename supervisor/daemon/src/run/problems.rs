@@ -86,12 +86,12 @@ fn breaker(hold: &Hold) -> Finding {
 /// Completes a finding about a hold.
 fn of_hold(hold: &Hold, finding: Finding) -> Finding {
     let data = json!({ "scope": hold.scope, "name": hold.name, "until": hold.until });
+    let until = hold.until.map(|at| format!(" (until {})", timestamp::soon(at, SystemClock.now())));
     let run_id = hold.run_id;
-    finding.about(hold.on().to_string()).detail(hold.reason.clone()).seen(Seen {
-        data,
-        run_id,
-        ..lasting(Some(hold.created_at))
-    })
+    finding
+        .about(hold.on().to_string())
+        .detail(format!("{}{}", hold.reason, until.unwrap_or_default()))
+        .seen(Seen { data, run_id, ..lasting(Some(hold.created_at)) })
 }
 
 /// Reports a channel that does not accept its messages. Until it needs an operator, that is a warning.
