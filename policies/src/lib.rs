@@ -25,6 +25,7 @@
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
+#[expect(dead_code, reason = "its documentation is a test")]
 struct Readme;
 
 mod access;

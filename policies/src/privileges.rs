@@ -1,4 +1,4 @@
-//! Giving up users, groups and capabilities, for good.
+//! Gives up users, groups and capabilities permanently.
 
 use caps::CapSet;
 use nix::unistd::{Gid, Uid, getegid, geteuid, setgroups, setresgid, setresuid};
@@ -16,7 +16,7 @@ pub enum PrivilegeError {
     /// The process has other threads, which would stay free.
     #[error("begin with a single thread: {0}")]
     Threads(#[source] std::io::Error),
-    /// Root was asked for.
+    /// The requested user or group is root.
     #[error("change the user: a worker is never root; give it a user of its own")]
     Root,
     /// The supplementary groups could not be dropped.
@@ -60,11 +60,11 @@ pub enum PrivilegeError {
     NoNewPrivs(#[source] Errno),
 }
 
-/// True if the sets that need `CAP_SETPCAP` could be closed.
+/// Sets that could be closed: closing some of them needs `CAP_SETPCAP`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Closed {
     All,
-    /// The caller has no such capability; empty sets and `no_new_privs` stand in.
+    /// All but the bounding set and the secure bits, for lack of the capability. Empty sets and `no_new_privs` replace them.
     WithoutBounding,
 }
 
@@ -108,8 +108,8 @@ pub(crate) fn change_user(identity: Identity) -> Result<(), PrivilegeError> {
     setresuid(user, user, user).map_err(|source| PrivilegeError::User { uid, source })
 }
 
-/// Empties the permitted, effective and inheritable sets and reads them back. The secure bits keep a change of user
-/// from doing so by itself.
+/// Empties the permitted, effective and inheritable sets and reads them back. Under the secure bits, a change of user does
+/// not empty them.
 pub(crate) fn drop_capabilities() -> Result<(), PrivilegeError> {
     let none = CapabilitySets {
         effective: CapabilitySet::empty(),
@@ -133,7 +133,7 @@ pub(crate) fn die_with(parent: i32) -> Result<(), PrivilegeError> {
     }
 }
 
-/// Gains no privilege by an exec.
+/// Prevents any gain of privileges by an exec.
 pub(crate) fn forbid_new() -> Result<(), PrivilegeError> {
     rustix::thread::set_no_new_privs(true).map_err(PrivilegeError::NoNewPrivs)
 }

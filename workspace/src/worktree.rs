@@ -81,9 +81,9 @@ impl Worktree {
 
     /// Makes the worktree, takes an existing one, or repairs the remains of a crash.
     ///
-    /// A worktree with anything in it keeps all of it, uncommitted work and a detached HEAD included; only the files that
-    /// tie it to the repository are put right. A branch that exists is continued. Only for the holder of the worktree's
-    /// lease: lock files of a killed git are removed.
+    /// A worktree that is not empty keeps all its files, with uncommitted work and a detached HEAD; only the files that link it
+    /// to the repository are repaired. An existing branch is continued. The caller must hold the lease of the worktree, because
+    /// lock files of a killed git are removed.
     ///
     /// The worker's access beside the worktree ([`Prepared::grants`]) is narrow. It sees a `.git` that is made for it,
     /// in which it writes new objects, its branch and the metadata of this worktree; [`Worktree::seal`] takes objects
@@ -95,7 +95,7 @@ impl Worktree {
         self.prepare_telling(base, author, &|_| {})
     }
 
-    /// Does the same, and tells of the files of a new worktree as they are written.
+    /// Prepares as [`Worktree::prepare`] does, and reports the files of a new worktree as they are written.
     pub fn prepare_telling(
         &self,
         base: &Base,
@@ -134,7 +134,7 @@ impl Worktree {
         Ok(prepared)
     }
 
-    /// Repairs the ties of an existing tree to the repository, and changes nothing else.
+    /// Repairs the links between an existing tree and the repository, and changes nothing else.
     fn restore(
         &self,
         source: &Source,

@@ -82,8 +82,8 @@ impl Board<'_> {
 
 impl View<'_> {
     /// Offers the consults that may start, oldest first. The daemon starts them before all other tasks, because a worker
-    /// waits for each. Consults under a hold are left out. All others are offered, so that a consult without a lane here
-    /// keeps no other from its start.
+    /// waits for each. Consults under a hold are left out. All others are offered, so that a consult without a lane on this
+    /// host does not prevent the start of others.
     pub fn consults(&self, accounts: &Accounts, mut offer: impl FnMut(Candidate)) -> Result<(), Error> {
         let mut after = None;
         loop {

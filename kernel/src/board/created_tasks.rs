@@ -1,4 +1,4 @@
-//! Verifies the tasks that a worker says it has made, so that invented tasks are no result.
+//! Verifies that the tasks exist which a worker claims to have created, so that no handoff lists invented tasks.
 
 use super::Board;
 use crate::model::actor::{Actor, ActorKind};

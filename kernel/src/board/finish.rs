@@ -116,7 +116,7 @@ impl Board<'_> {
     }
 
     /// Returns the run. If its task requires commits and the run left changes uncommitted, the run blocks its task, and the
-    /// handoff is withheld and returned too. A verdict that a person gave needs no commit.
+    /// withheld handoff is returned as well. A verdict that a person gave needs no commit.
     fn with_uncommitted(&self, run: Run, ending: &Ending) -> Result<(Run, Option<Handoff>), Error> {
         match uncommitted::withheld(&run, ending) {
             Some((blocked, handoff)) if !self.is_persons(run.id)? => Ok((blocked, Some(handoff))),

@@ -98,7 +98,7 @@ impl View<'_> {
         let by_status: BTreeMap<Status, u64> =
             counts.iter().map(|(status, count, _)| (*status, *count)).collect();
         let done: u64 = counts.iter().map(|(.., done)| done).sum();
-        // Tasks that were archived unfinished are not to be done any more.
+        // An unfinished task that was archived will not be done.
         let given_up = |(status, count, done): &(Status, u64, u64)| {
             if *status == Status::Archived { count.saturating_sub(*done) } else { 0 }
         };

@@ -44,8 +44,8 @@ impl View<'_> {
     /// all differences. The replay starts again if events that it had not replayed were folded.
     pub fn replay_on(&self, replay: &mut Replay) -> Result<Vec<Difference>, Error> {
         let folded = self.tx.log_horizon()?.map(|horizon| horizon.through);
-        // The events before the start of the log are folded into a snapshot of states. A new replay, or a replay of
-        // which the next events are folded by now, begins with this snapshot.
+        // The events before the start of the log are folded into a snapshot of states. A new replay begins with this
+        // snapshot, and so does a replay whose next events have been folded.
         if replay.through.is_none() || replay.through < folded {
             *replay = Replay { states: BTreeMap::new(), through: folded };
             self.tx.each_folded_state(|task, state| {

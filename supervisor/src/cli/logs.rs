@@ -151,7 +151,7 @@ pub(super) struct RunLog {
     served: DaemonWatch,
     /// True if anything was printed.
     has_text: bool,
-    /// Bytes of the log at the first look that are not shown yet.
+    /// Number of bytes that the log had at the first read and that are not shown yet.
     left: Option<u64>,
     /// The check that has run since.
     check: Option<RunId>,
@@ -208,7 +208,7 @@ impl RunLog {
         *left == 0 || piece.text.is_empty()
     }
 
-    /// Says that an ended log is empty, or where the log of the check is.
+    /// Prints that an ended log is empty, or where the log of the check is.
     fn tell(&mut self, piece: &LogReply) {
         let (task, Some(run)) = (&piece.task_id, piece.run_id) else { return };
         if !self.has_text && piece.length == 0 {

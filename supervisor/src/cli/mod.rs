@@ -94,7 +94,7 @@ pub(crate) fn main() -> ExitCode {
     }
     let words = compat::translated(std::env::args_os());
     if let Some(text) = topics::asked(&words) {
-        // Help that nobody reads to the end is no failure.
+        // A reader that closes the pipe before the end of the help causes no failure.
         drop(base::terminal::print(&text));
         return ExitCode::SUCCESS;
     }

@@ -13,7 +13,7 @@ const WHOLE: usize = 40;
 /// directory of further git objects.
 ///
 /// # Errors
-/// Where `tree` cannot be opened by this user.
+/// Fails if this user cannot open `tree`.
 pub(crate) fn first_missing(
     tree: &Path,
     more: Option<&Path>,

@@ -1,6 +1,6 @@
 //! The private part of a worktree in the repository's `.git`, and the view of `.git` that a worker gets.
 //!
-//! A worker sees a `.git` that is put together for it. It reads the settings, the hooks and the existing objects. It writes to an
+//! A worker sees a `.git` that is assembled for it. It reads the settings, the hooks and the existing objects. It writes to an
 //! object store of its own, which borrows from the shared one, to its own branch, to its tags and stashes, to a copy of the worktree's
 //! metadata, and to a copy of the packed references, because git locks those at each commit. Its writes reach the repository only by
 //! [`Private::publish`](super::publish).

@@ -29,8 +29,8 @@ impl Private {
         }
     }
 
-    /// Makes the places, and writes the prompt and the files of the home. All are made before they are given to the
-    /// worker, none of whose processes runs yet. `kept` is a path in the home and the directory it links to, which
+    /// Makes the places, and writes the prompt and the files of the home. All of them are made before the
+    /// worker owns them, and before any of its processes runs. `kept` is a path in the home and the directory it links to, which
     /// outlives the run.
     pub(crate) fn make(
         &self,
@@ -51,7 +51,7 @@ impl Private {
         for path in [&self.home, &self.tmp] {
             make_dir(path, 0o700).map_err(refused)?;
         }
-        // Each parent is given away as it is made, because the worker must be able to write beside the file.
+        // The worker owns each parent directory from its creation, because it must be able to write beside the file.
         let make_parents = |path: &Path| {
             let mut made = self.home.clone();
             for part in path.parent().unwrap_or(Path::new("")).components() {
@@ -72,7 +72,7 @@ impl Private {
             give(&path, identity).map_err(|e| fail(&path, &e))?;
         }
         write_private(&self.prompt, prompt, 0o400).map_err(|e| fail(&self.prompt, &e))?;
-        // Given away last: until then no other user can reach the files.
+        // The worker becomes the owner last: until then no other user can reach the files.
         for path in [&self.prompt, &self.tmp, &self.home] {
             give(path, identity).map_err(|e| fail(path, &e))?;
         }

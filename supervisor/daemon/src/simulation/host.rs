@@ -151,7 +151,7 @@ impl Host {
         }
     }
 
-    /// Forgets runs of which nothing is left but their number.
+    /// Removes runs of which only the number is left.
     pub(super) fn tidy(&mut self) {
         self.runs.retain(|_, run| run.is_alive() || run.records.is_some() || run.shim == ShimLife::Coming);
     }
@@ -258,7 +258,7 @@ impl HostRun {
                 self.worker = if self.worker == WorkerLife::Alive { WorkerLife::Gone } else { self.worker };
                 "its worker is killed"
             }
-            // A run without cgroup and mark keeps its directory, because nothing else could tell of it.
+            // A run without cgroup and mark keeps its directory, because it is the only trace of the run.
             4 if self.has_cgroup || self.is_marked => {
                 self.records = None;
                 "its directory is taken away"

@@ -49,7 +49,7 @@ pub enum Step {
     Timer,
     /// Starting `confine`.
     Spawn,
-    /// The start of `confine`, or its end without a word.
+    /// The start of `confine`, or its end without a report.
     Confine,
     /// Making the policy concrete for this run.
     Plan,
@@ -83,7 +83,7 @@ pub enum Concern {
     Moment,
     /// None: the host lacks a resource for now.
     Host,
-    /// A limit of its policy was met. A lack of the host's would look the same.
+    /// Runs that meet a limit of the policy. A shortage on the host would look the same.
     Limit,
     /// A scope that only another release knows.
     #[serde(other)]

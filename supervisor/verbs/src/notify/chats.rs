@@ -18,11 +18,11 @@ use setup::config::notify::Channel;
 /// A chat of the configuration.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Configured {
-    /// Its name, from its file.
+    /// Name, from the file name.
     name: String,
     /// The channel that it belongs to.
     channel: Option<String>,
-    /// The board that its lines are about.
+    /// Board to which its lines apply.
     board: Option<BoardName>,
     /// Number of its senders.
     senders: usize,
@@ -155,7 +155,7 @@ pub struct Probed {
     pub chat: String,
     /// True if it can be used.
     pub ok: bool,
-    /// As whom it is at its service, or why it cannot be used.
+    /// Account of the bot at the service, or the reason why the chat cannot be used.
     pub detail: String,
 }
 
