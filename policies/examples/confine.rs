@@ -128,10 +128,7 @@ fn read_policy(named: &Path) -> Result<Policy, Failure> {
     let name = named.to_string_lossy();
     Policy::builtin(&name).ok_or_else(|| {
         let known = Policy::builtin_names().join(", ");
-        Failure::confine(format!(
-            "find the policy {name}: built-in are {}; a file has a `/` or `.toml`",
-            known
-        ))
+        Failure::confine(format!("find the policy {name}: built-in are {known}; a file has a `/` or `.toml`"))
     })
 }
 

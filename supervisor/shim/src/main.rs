@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-/// Exit code of a wrong use, EX_USAGE of sysexits.h.
+/// Exit code of a wrong use, `EX_USAGE` of `sysexits.h`.
 const USAGE: u8 = 64;
 
 fn main() -> ExitCode {

@@ -43,7 +43,6 @@ pub(crate) struct Launch {
     /// Name of the work's lane and its hosts; none for a check.
     pub lane: Option<LaneHosts>,
     spare: Option<Spare>,
-    program: ShimProgram,
 }
 
 /// Makes the directories of a run's log and of the records of all runs.
@@ -184,17 +183,7 @@ pub(crate) fn prepare(
     run_state.write(&path).map_err(|e| LaunchError::system(STAGE, &e))?;
     authorities::make(&order.policy, order.run.id, &path, &private.home)?;
     let policy = order.policy.clone();
-    Ok(Launch {
-        dir,
-        prepared,
-        identity,
-        deadline_us,
-        cgroup,
-        policy,
-        lane,
-        spare,
-        program: host.spares.program().clone(),
-    })
+    Ok(Launch { dir, prepared, identity, deadline_us, cgroup, policy, lane, spare })
 }
 
 /// Returns the hosts that a run's lane names. A check uses nothing of its lane.
@@ -365,7 +354,7 @@ fn environment(
 }
 
 /// Starts the shim of a prepared run. The shim outlives this process.
-pub(crate) fn spawn(launch: &mut Launch) -> Result<Child, LaunchError> {
+pub(crate) fn spawn(program: &ShimProgram, launch: &mut Launch) -> Result<Child, LaunchError> {
     let dir = &launch.dir;
     if let Some(spare) = launch.spare.take() {
         match spare.begin(dir.path()) {
@@ -377,7 +366,7 @@ pub(crate) fn spawn(launch: &mut Launch) -> Result<Child, LaunchError> {
             Err(error) => tracing::warn!(%error, "spare_shim_lost"),
         }
     }
-    let spawned = Command::new(launch.program.path())
+    let spawned = Command::new(program.path())
         .arg("__shim")
         .arg(dir.path())
         .env_clear()

@@ -76,7 +76,7 @@ pub(crate) async fn run_task(
         let told = |files| shared.reports.offer(&told_of, Report::CheckingOut(files));
         let mut launch = launch::prepare(&shared.host, &order, &own_gid, &told)?;
         shared.tracer.prepared(place, SystemClock.now());
-        let child = launch::spawn(&mut launch)?;
+        let child = launch::spawn(shared.host.spares.program(), &mut launch)?;
         Ok((launch, child))
     });
     let launched = match prepared.await {

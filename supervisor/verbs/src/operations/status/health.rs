@@ -48,7 +48,7 @@ mod tests {
     fn errors_degrade_a_service_and_warnings_do_not() {
         let warning = Finding::warning(FindingCode::BudgetSpent, "it is spent");
         let error = Finding::error(FindingCode::BoardNotWritten, "it was removed");
-        assert_eq!(Health::of(true, &[warning.clone()]), Health::Healthy);
+        assert_eq!(Health::of(true, std::slice::from_ref(&warning)), Health::Healthy);
         assert_eq!(Health::of(true, &[warning, error.clone()]), Health::Degraded);
         assert_eq!(Health::of(false, &[error]), Health::NotRunning);
     }
