@@ -9,7 +9,6 @@ use serde::Deserialize;
 use crate::house::house;
 
 const RULES: &str = include_str!("../deny.toml");
-const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 #[derive(Deserialize)]
 struct Rules {
@@ -40,17 +39,14 @@ struct Skip {
     spec: String,
 }
 
-#[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Package>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+/// A crate as `cargo tree` lists it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Package {
     name: String,
     version: String,
-    license: Option<String>,
-    /// None for a crate of this repository.
+    /// SPDX expression; empty if the crate names no licence.
+    license: String,
+    /// Path, repository or other registry that the crate comes from; none for the usual registry.
     source: Option<String>,
 }
 
@@ -59,12 +55,19 @@ fn packages(rules: &Rules) -> BTreeSet<Package> {
     let mut all = BTreeSet::new();
     for target in &rules.graph.targets {
         let listed = Command::new(env!("CARGO"))
-            .args(["metadata", "--locked", "--format-version", "1", "--filter-platform", target])
+            .args(["tree", "--locked", "--workspace", "--target", target, "--edges", "normal,build,dev"])
+            .args(["--prefix", "none", "--format", "{p};{l}"])
             .current_dir(house())
             .output()
             .unwrap();
         assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
-        all.extend(serde_json::from_slice::<Metadata>(&listed.stdout).unwrap().packages);
+        all.extend(
+            str::from_utf8(&listed.stdout)
+                .unwrap()
+                .lines()
+                .filter(|line| !line.is_empty())
+                .map(Package::read),
+        );
     }
     assert!(all.len() > 100, "{} crates are not all", all.len());
     all
@@ -75,8 +78,24 @@ fn rules() -> Rules {
 }
 
 impl Package {
+    /// Reads a line such as `serde_derive v1.0.228 (proc-macro);MIT OR Apache-2.0 (*)`.
+    fn read(line: &str) -> Self {
+        let (package, license) = line.split_once(';').unwrap();
+        let mut words = package.splitn(3, ' ');
+        let (name, version) = (words.next().unwrap(), words.next().unwrap());
+        let source =
+            words.next().map(|rest| rest.replace("(proc-macro)", "")).filter(|rest| !rest.trim().is_empty());
+        Package {
+            name: name.to_owned(),
+            version: version.trim_start_matches('v').to_owned(),
+            license: license.trim_end_matches("(*)").trim().to_owned(),
+            source,
+        }
+    }
+
+    /// Returns true for a crate that is not of this repository.
     fn is_foreign(&self) -> bool {
-        self.source.is_some()
+        !self.source.as_ref().is_some_and(|source| source.contains(house().to_str().unwrap()))
     }
 
     /// Returns true if an entry of `skip` names this version.
@@ -104,10 +123,7 @@ fn every_dependency_has_an_allowed_licence() {
     let allow = &rules.licenses.allow;
     assert!(is_allowed("GPL-3.0-only OR MIT", allow) && !is_allowed("GPL-3.0-only AND MIT", allow));
     let foreign: Vec<_> = packages(&rules).into_iter().filter(Package::is_foreign).collect();
-    let wrong: Vec<_> = foreign
-        .iter()
-        .filter(|package| !package.license.as_deref().is_some_and(|text| is_allowed(text, allow)))
-        .collect();
+    let wrong: Vec<_> = foreign.iter().filter(|package| !is_allowed(&package.license, allow)).collect();
     assert!(wrong.is_empty(), "licences that deny.toml does not allow: {wrong:#?}");
 }
 
@@ -115,7 +131,7 @@ fn every_dependency_has_an_allowed_licence() {
 fn every_dependency_comes_from_the_registry() {
     let wrong: Vec<_> = packages(&rules())
         .into_iter()
-        .filter(|package| package.source.as_ref().is_some_and(|source| source != REGISTRY))
+        .filter(|package| package.is_foreign() && package.source.is_some())
         .collect();
     assert!(wrong.is_empty(), "crates from another source: {wrong:#?}");
 }

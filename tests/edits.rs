@@ -215,7 +215,7 @@ fn pools_of_a_task_come_and_go_and_one_that_is_not_configured_is_a_warning() {
     }
     fleet.start();
     let said = fleet.cli(["service", "reload"]).ok().stderr;
-    assert!(said.contains("warning: limits.lanes caps shel"), "{said}");
+    assert!(said.contains("limits.lanes caps shel, and no lane has that name"), "{said}");
     let api = operator(&fleet);
     let changed = patch(&api, &task, &json!({"pools": ["disk", "gpu"]})).json(200);
     assert_eq!(changed["pools"], json!(["disk", "gpu"]));

@@ -29,8 +29,8 @@ const LIBRARIES: [(&str, &[&str]); 5] = [
     ("kernel", &[]),
     ("policies", &[]),
     ("workspace/lease", &[]),
-    ("workspace", &["lease"]),
-    ("supervisor/shim", &["policies", "lease"]),
+    ("workspace", &["workspace/lease"]),
+    ("supervisor/shim", &["policies", "workspace/lease"]),
 ];
 /// Largest share of the production lines that one crate may hold, in percent.
 const SHARE: usize = 25;

@@ -1,3 +1,5 @@
+//! Identity of a directory, by which it is leased.
+
 use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 
