@@ -8,12 +8,15 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Sources of the program, beside this package.
-const SOURCES: [&str; 5] = [
+/// Sources of the program, from this package.
+const SOURCES: [&str; 8] = [
     "../shim/src",
     "../shim/Cargo.toml",
     "../../policies/src",
+    "../../policies/Cargo.toml",
     "../../workspace/lease/src",
+    "../../workspace/lease/Cargo.toml",
+    "../../Cargo.toml",
     "../../Cargo.lock",
 ];
 const PROGRAM: &str = "supervisor-shim";

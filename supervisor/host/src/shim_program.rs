@@ -1,7 +1,7 @@
 //! Program of the processes of runs: the small one that a release contains, or this very program.
 
 use std::fs::{self, File, Permissions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,6 +16,8 @@ const EMBEDDED: Option<&[u8]> = Some(include_bytes!(env!("SHIM_PROGRAM")));
 #[cfg(not(has_shim_program))]
 const EMBEDDED: Option<&[u8]> = None;
 
+/// File of this very program, even if an upgrade has replaced it (`proc_pid_exe(5)`).
+const OWN: &str = "/proc/self/exe";
 /// Start of the file names of installed programs; a part of the digest follows.
 const PREFIX: &str = "supervisor-shim-";
 /// Mode of an installed program: each worker's user may execute it.
@@ -28,9 +30,9 @@ const ATTEMPTS: u32 = 100;
 pub struct ShimProgram(PathBuf);
 
 impl ShimProgram {
-    /// Returns this very program, even if an upgrade has replaced its file (`proc_pid_exe(5)`).
+    /// Returns this very program.
     pub fn own() -> Self {
-        ShimProgram(PathBuf::from("/proc/self/exe"))
+        ShimProgram(PathBuf::from(OWN))
     }
 
     /// Installs the small program in a root. Returns this very program if there is no small one, or if the host does not
@@ -46,8 +48,10 @@ impl ShimProgram {
         }
     }
 
+    /// Returns the path of the program. An installed file that was removed since is replaced by this very program, so that
+    /// runs still start.
     pub fn path(&self) -> &Path {
-        &self.0
+        if self.0.exists() { &self.0 } else { Path::new(OWN) }
     }
 }
 
@@ -66,10 +70,11 @@ fn install_in(directory: &Path, program: &[u8]) -> io::Result<PathBuf> {
         drop(file.persist(&path)?);
     }
     require_executable(&path)?;
+    let is_former = |file: &str| file.starts_with(PREFIX) && file != name;
     for entry in fs::read_dir(directory)?.flatten() {
-        let other = entry.file_name();
-        if other.to_str().is_some_and(|other| other.starts_with(PREFIX) && other != name) {
-            fs::remove_file(entry.path())?;
+        if entry.file_name().to_str().is_some_and(is_former) {
+            // A file that stays costs its space alone.
+            fs::remove_file(entry.path()).ok();
         }
     }
     Ok(path)
@@ -77,14 +82,12 @@ fn install_in(directory: &Path, program: &[u8]) -> io::Result<PathBuf> {
 
 /// Returns true if the file has exactly these bytes, belongs to this user and lets only this user change it.
 fn is_installed(path: &Path, program: &[u8]) -> bool {
-    let is_own = |file: &File| {
-        file.metadata().is_ok_and(|meta| {
-            meta.is_file()
-                && meta.mode() & 0o7777 == MODE
-                && meta.uid() == rustix::process::geteuid().as_raw()
-        })
-    };
-    File::open(path).is_ok_and(|file| is_own(&file)) && fs::read(path).is_ok_and(|bytes| bytes == program)
+    let Ok(mut file) = File::open(path) else { return false };
+    let is_own = file.metadata().is_ok_and(|meta| {
+        meta.is_file() && meta.mode() & 0o7777 == MODE && meta.uid() == rustix::process::geteuid().as_raw()
+    });
+    let mut bytes = Vec::new();
+    is_own && file.read_to_end(&mut bytes).is_ok() && bytes == program
 }
 
 fn require_executable(path: &Path) -> io::Result<()> {
@@ -135,6 +138,15 @@ mod tests {
         fs::set_permissions(&path, Permissions::from_mode(0o777)).unwrap();
         install_in(dir.path(), PROGRAM).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, MODE);
+    }
+
+    #[test]
+    fn this_program_takes_the_place_of_one_that_was_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let installed = ShimProgram(install_in(dir.path(), PROGRAM).unwrap());
+        assert_eq!(installed.path(), installed.0);
+        fs::remove_file(&installed.0).unwrap();
+        assert_eq!(installed.path(), ShimProgram::own().path());
     }
 
     #[test]
