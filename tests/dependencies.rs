@@ -156,3 +156,15 @@ fn each_dependency_has_one_version() {
     let doubled: Vec<_> = versions.iter().filter(|(_, versions)| versions.len() > 1).collect();
     assert!(doubled.is_empty(), "crates of several versions: {doubled:?}");
 }
+
+#[test]
+fn each_dependency_has_a_version() {
+    let manifest: toml::Table = toml::from_str(include_str!("../Cargo.toml")).unwrap();
+    let all = manifest["workspace"]["dependencies"].as_table().unwrap();
+    let is_open = |value: &toml::Value| {
+        let version = value.as_str().or_else(|| value.get("version")?.as_str());
+        value.get("path").is_none() && version.is_none_or(|version| version.contains('*'))
+    };
+    let open: Vec<_> = all.iter().filter(|(_, value)| is_open(value)).map(|(name, _)| name).collect();
+    assert!(open.is_empty(), "dependencies of any version: {open:?}");
+}
