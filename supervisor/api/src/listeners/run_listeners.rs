@@ -56,7 +56,6 @@ struct ListenerOwner {
     run: RunId,
 }
 
-/// An open listener.
 #[derive(Debug)]
 struct OpenListener {
     socket: SocketFile,

@@ -14,7 +14,6 @@ const NAMED: usize = 20;
 /// Number of paths that the note about a branch names.
 const IN_NOTE: usize = 5;
 
-/// Worktree of an ended run.
 #[derive(Clone, Debug)]
 pub(super) struct EndedWorktree {
     pub(super) worktree: Worktree,

@@ -1,4 +1,4 @@
-//! Requests that clients send beside those of their users.
+//! Requests that programs send without an order of a person: names for completion, short ids, text as HTML, tools and their calls.
 
 pub(crate) mod markdown;
 pub(crate) mod names;
