@@ -17,6 +17,7 @@ use crate::plan::{OwnProcesses, Plan};
 use crate::privileges::{self, Closed, PrivilegeError};
 use crate::report::{Layer, LayerReport, Report};
 use crate::ruleset::{RulesetError, grant_path};
+use crate::run_context::RunContext;
 use crate::session;
 
 /// A step of applying a plan that failed. The process is partly restricted and must end.
@@ -81,9 +82,14 @@ impl ApplyError {
         if is_before { Holding::Group } else { Holding::All }
     }
 
-    /// Returns true if every run under the policy fails like this on this host, and not this run alone.
-    pub fn is_general(&self) -> bool {
-        !matches!(self, Self::Workspace { .. })
+    /// Returns true if every run under the policy fails like this on this host, and not only the run in this context. Another
+    /// process may remove a path of the run between the plan and its mount.
+    pub fn is_general(&self, context: &RunContext) -> bool {
+        match self {
+            Self::Workspace { .. } => false,
+            Self::View(error) => !error.missing().is_some_and(|path| context.has(path)),
+            _ => true,
+        }
     }
 }
 
@@ -170,12 +176,29 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use rustix::io::Errno;
+
     use super::*;
+    use crate::arrange::Arrange;
+    use crate::paths::PathError;
 
     #[test]
-    fn a_workspace_that_cannot_be_entered_concerns_its_run_alone() {
+    fn a_path_of_the_run_that_is_gone_concerns_its_run_alone() {
+        let mut context = crate::run_context::bare(Path::new("/run"));
+        let (at, source) = (PathBuf::from("/repository/.git/hooks"), PathBuf::from("/repository/.git/hooks"));
+        context.arrangement.steps = vec![Arrange::Show { at, source }];
+        let failed = |path: &str, errno| {
+            ApplyError::View(PathError::Open { path: path.into(), source: errno }.into()).is_general(&context)
+        };
+        assert!(!failed("/repository/.git/hooks", Errno::NOENT));
+        assert!(!failed("/run/ws/made", Errno::NOTDIR));
+        // Another reason, and a path of the policy, concern every run.
+        assert!(failed("/repository/.git/hooks", Errno::PERM));
+        assert!(failed("/usr", Errno::NOENT));
         let lost = || std::io::Error::other("lost");
-        assert!(!ApplyError::Workspace { path: "/ws".into(), source: lost() }.is_general());
-        assert!(ApplyError::Threads(lost()).is_general());
+        assert!(!ApplyError::Workspace { path: "/ws".into(), source: lost() }.is_general(&context));
+        assert!(ApplyError::Threads(lost()).is_general(&context));
     }
 }

@@ -85,6 +85,16 @@ impl Arrangement {
         self.steps.iter().map(open).collect()
     }
 
+    /// Returns the paths of this host that the steps and the grants name.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        let steps = self.steps.iter().flat_map(|step| match step {
+            Arrange::Fresh { at } | Arrange::Link { at, .. } => [Some(at), None],
+            Arrange::Show { at, source } | Arrange::Lend { at, source } => [Some(at), Some(source)],
+        });
+        let grants = self.read_without_view.iter().chain(&self.write_without_view);
+        steps.flatten().chain(grants).map(PathBuf::as_path)
+    }
+
     /// Opens the further paths of a run without a view.
     pub(crate) fn without_view(&self) -> Result<Vec<(Opened, Access)>, PathError> {
         let lists = [(&self.read_without_view, Access::Read), (&self.write_without_view, Access::Write)];

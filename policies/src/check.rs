@@ -121,12 +121,17 @@ impl Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arrange::{Arrange, Arrangement};
     use crate::paths::PathError;
 
     #[test]
     fn a_refusal_about_a_place_of_the_run_concerns_that_run_alone() {
-        let context =
-            RunContext { read: vec!["/srv/read".into()], ..crate::run_context::bare(Path::new("/run")) };
+        let shown = Arrange::Show { at: "/git/hooks".into(), source: "/srv/hooks".into() };
+        let context = RunContext {
+            read: vec!["/srv/read".into()],
+            arrangement: Arrangement { steps: vec![shown], ..Arrangement::default() },
+            ..crate::run_context::bare(Path::new("/run"))
+        };
         let closed = |path: &str| PlanError::Closed { path: path.into(), place: "/sv".into() };
         let missing = |path: &str| {
             PlanError::Path(PathError::Open { path: path.into(), source: rustix::io::Errno::NOENT })
@@ -135,6 +140,8 @@ mod tests {
             ("/run/ws/x", false),
             ("/run/home", false),
             ("/srv/read/x", false),
+            ("/git/hooks", false),
+            ("/srv/hooks/x", false),
             ("/srv/data", true),
             ("/run", true),
         ] {

@@ -1,6 +1,6 @@
 //! Single steps of making a file system view, with their errors.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use nix::mount::{MsFlags, mount};
@@ -27,6 +27,21 @@ pub enum ProbeError {
     /// A path of the attempt could not be opened.
     #[error(transparent)]
     Path(#[from] PathError),
+}
+
+impl ProbeError {
+    /// Returns the path that no longer exists, if the failure has this cause.
+    pub(crate) fn missing(&self) -> Option<&Path> {
+        match self {
+            Self::Mount(error) => {
+                let is_missing =
+                    matches!(error.source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+                is_missing.then_some(&*error.path)
+            }
+            Self::Path(error) => error.is_missing().then(|| error.path()),
+            Self::Unavailable { .. } | Self::Namespace(_) => None,
+        }
+    }
 }
 
 /// Failed step of making the view.

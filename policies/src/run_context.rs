@@ -90,8 +90,9 @@ impl RunContext {
     /// Returns true if a path lies in a place of the run's own.
     pub(crate) fn has(&self, path: &Path) -> bool {
         let lists = [&self.read, &self.write];
-        let listed = lists.into_iter().flatten();
-        [&self.workspace, &self.home, &self.tmp].into_iter().chain(listed).any(|own| path.starts_with(own))
+        let listed = lists.into_iter().flatten().map(PathBuf::as_path);
+        let directories = [&self.workspace, &self.home, &self.tmp].map(PathBuf::as_path).into_iter();
+        directories.chain(listed).chain(self.arrangement.paths()).any(|own| path.starts_with(own))
     }
 }
 

@@ -68,20 +68,6 @@ impl Links {
         Ok(())
     }
 
-    /// Removes the lock files that a killed git has left. Returns true if there were any. The caller owns the lease of the
-    /// worktree, so no git is at work in it.
-    pub(crate) fn remove_stale_locks(&self, branch_lock: PathBuf) -> Result<bool, LinkError> {
-        let mut removed = false;
-        for path in [self.metadata.join("index.lock"), self.metadata.join("HEAD.lock"), branch_lock] {
-            match fs::remove_file(&path) {
-                Ok(()) => removed = true,
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(source) => return Err(LinkError::Write { path, source }),
-            }
-        }
-        Ok(removed)
-    }
-
     /// Writes a commit to HEAD, in place of a branch.
     pub(crate) fn detach_head(&self, commit: git2::Oid) -> Result<(), LinkError> {
         Self::replace(self.metadata.join("HEAD"), &format!("{commit}\n"))

@@ -40,6 +40,7 @@ use crate::author::Author;
 use crate::base::Base;
 use crate::git::{Source, overrides};
 use crate::links::Links;
+use crate::locks::{self, Surroundings};
 use crate::name::Name;
 use crate::open::{self, OpenError};
 use crate::prepared::{Branch, CheckedOut, Kind, Owner, Preparation, Prepared};
@@ -83,7 +84,7 @@ impl Worktree {
     ///
     /// A worktree that is not empty keeps all its files, with uncommitted work and a detached HEAD; only the files that link it
     /// to the repository are repaired. An existing branch is continued. The caller must hold the lease of the worktree, because
-    /// lock files of a killed git are removed.
+    /// lock files of a killed git are removed. A live git that has the worktree locked is left alone, and the call fails.
     ///
     /// The worker's access beside the worktree ([`Prepared::grants`]) is narrow. It sees a `.git` that is made for it,
     /// in which it writes new objects, its branch and the metadata of this worktree; [`Worktree::seal`] takes objects
@@ -112,10 +113,10 @@ impl Worktree {
         let links = self.links(&source, &directory);
         let mut note = Note::take(&directory, &self.id)?;
         let whole = !note.incomplete && holds_something(&links.tree)?;
+        let stale = self.remove_stale_locks(&source, &links)?;
         if whole {
             self.disarm(&links)?;
         }
-        let stale = self.remove_stale_locks(&source, &links)?;
         // The last run may not have been sealed, for example after a crash.
         self.publish_unsealed(&source, &links, whole)?;
 
@@ -172,10 +173,14 @@ impl Worktree {
 
     /// Removes lock files that a killed git has left. Returns true if there were any.
     fn remove_stale_locks(&self, source: &Source, links: &Links) -> Result<bool, WorktreeError> {
-        let lock = source.heads(PREFIX).join(format!("{}.lock", self.id));
-        links
-            .remove_stale_locks(lock)
-            .map_err(|source| WorktreeError::Link { path: links.tree.clone(), source })
+        let branch = source.heads(PREFIX).join(format!("{}.lock", self.id));
+        let found = [links.metadata.join("index.lock"), links.metadata.join("HEAD.lock"), branch];
+        let around = Surroundings {
+            tree: &links.tree,
+            shared: [&source.root, &source.common],
+            worktrees: &self.directory(),
+        };
+        Ok(locks::remove_stale(&found, &around)?)
     }
 
     /// Removes the remains of a preparation, which hold no work, so that the worktree can be made anew.

@@ -143,7 +143,7 @@ fn confine(
     };
     let search = env.get("PATH").cloned().unwrap_or_default();
     let confined = plan.confine(command, arguments, env).map_err(|error| {
-        let (is_general, holding) = (error.is_general(), error.holding());
+        let (is_general, holding) = (error.is_general(&run_context), error.holding());
         let failed = failed(ConfineError::Apply(error));
         limited(if is_general { failed } else { failed.concerning(Concern::Run) }, holding)
     })?;

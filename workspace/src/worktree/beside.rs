@@ -26,19 +26,32 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// [`WorktreeError::Store`] if the reference cannot be written.
 pub(super) fn keep(source: &Source, id: &Name, commit: Oid) -> Result<String, WorktreeError> {
     let git = source.git();
-    for n in 1_usize.. {
-        let name = if n == 1 { format!("{KEPT}/{id}") } else { format!("{KEPT}/{id}-{n}") };
-        let kept = git.refname_to_id(&name).ok();
-        let contains = |all: Oid, one: Oid| all == one || git.graph_descendant_of(all, one).unwrap_or(false);
+    let contains = |all: Oid, one: Oid| all == one || git.graph_descendant_of(all, one).unwrap_or(false);
+    let value = |name: &str| git.refname_to_id(name).ok();
+    let mut number = 1_usize;
+    loop {
+        let name = if number == 1 { format!("{KEPT}/{id}") } else { format!("{KEPT}/{id}-{number}") };
+        let kept = value(&name);
         if kept.is_some_and(|kept| contains(kept, commit)) {
             return Ok(name);
         }
-        if kept.is_none_or(|kept| contains(commit, kept)) {
-            patiently(|| git.reference(&name, commit, true, TOLD)).map_err(not_stored(source))?;
-            return Ok(name);
+        if kept.is_some_and(|kept| !contains(commit, kept)) {
+            number += 1;
+            continue;
+        }
+        let written = match kept {
+            Some(kept) => patiently(|| git.reference_matching(&name, commit, true, kept, TOLD)),
+            None => patiently(|| git.reference(&name, commit, false, TOLD)),
+        };
+        match written {
+            Ok(_) => return Ok(name),
+            // Another process has written the reference since it was read.
+            Err(error)
+                if matches!(error.code(), ErrorCode::Modified | ErrorCode::Exists)
+                    && value(&name) != kept => {}
+            Err(error) => return Err(not_stored(source)(error)),
         }
     }
-    unreachable!("the numbers of the names do not end")
 }
 
 /// Keeps the commit of a detached `HEAD` if no branch and no tag has it. Returns the name of the reference.

@@ -6,6 +6,7 @@ use crate::code::Code;
 use crate::git::GitError;
 use crate::irregular::Irregular;
 use crate::links::LinkError;
+use crate::locks::LockError;
 use crate::name::Name;
 use crate::open::OpenError;
 use crate::tree::TreeError;
@@ -146,6 +147,9 @@ pub enum WorktreeError {
         branch: String,
         count: usize,
     },
+    /// A live git has the worktree or its branch locked, or a lock could not be removed.
+    #[error(transparent)]
+    InUse(#[from] LockError),
     /// A person locked the worktree with `git worktree lock`.
     #[error("{path} is locked by `git worktree lock`")]
     Locked { path: PathBuf },
@@ -175,6 +179,9 @@ impl WorktreeError {
                 "merge it (`git merge {branch}`), or keep it under another name (`git branch <name> {branch}`)"
             )),
             Self::Locked { path } => Some(format!("`git worktree unlock {}`", path.display())),
+            Self::InUse(LockError::Held { pid, .. }) => Some(format!(
+                "finish the git of process {pid}, or end it: the next start of the task goes on"
+            )),
             Self::Incomplete { .. } => {
                 Some("its complete objects are in the repository: see `git fsck --lost-found`".to_owned())
             }
@@ -204,6 +211,7 @@ impl WorktreeError {
             | Self::CheckOut { .. }
             | Self::Index { .. }
             | Self::Inspect { .. }
+            | Self::InUse(LockError::Remove { .. })
             | Self::Gone { .. }
             | Self::Missing { .. } => None,
         }
@@ -220,7 +228,7 @@ impl WorktreeError {
             Self::Gone { .. } | Self::Missing { .. } => Code::WorkspaceMissing,
             Self::Dirty { .. } => Code::WorktreeDirty,
             Self::Unmerged { .. } => Code::WorktreeUnmerged,
-            Self::Locked { .. } => Code::WorktreeLocked,
+            Self::Locked { .. } | Self::InUse(LockError::Held { .. }) => Code::WorktreeLocked,
             Self::Inspect { .. } => Code::WorktreeUnreadable,
             Self::Publish { .. } | Self::Store { .. } | Self::Incomplete { .. } | Self::Planted { .. } => {
                 Code::CommitsNotTaken
@@ -237,6 +245,7 @@ impl WorktreeError {
             | Self::OpenWorktree { .. }
             | Self::MissingFiles { .. }
             | Self::CheckOut { .. }
+            | Self::InUse(LockError::Remove { .. })
             | Self::Index { .. } => Code::WorkspaceNotPrepared,
         }
     }

@@ -163,6 +163,93 @@ fn broken_ties_are_mended_and_the_work_in_the_tree_stays() {
     }
 }
 
+/// Editor of a git that waits until a file is there.
+const WAITING_EDITOR: &str =
+    r#"sh -c 'echo by the owner >"$1"; until [ -e "$GO_ON" ]; do sleep 0.01; done' editor"#;
+
+#[test]
+fn a_lock_of_the_owners_live_git_stays_and_the_preparation_is_refused() {
+    let fixture = Fixture::new();
+    let worktree = fixture.worktree("t_1");
+    let path = prepare(&worktree).path;
+    let index_lock = fixture.root.join(".git/worktrees/t_1/index.lock");
+    let go_on = fixture.root.join("go-on");
+    fs_err::write(path.join("README"), "changed").unwrap();
+    let mut commit = fixture
+        .command(&path)
+        .args(["commit", "-q", "-a"])
+        .env("GIT_EDITOR", WAITING_EDITOR)
+        .env("GO_ON", &go_on)
+        .spawn()
+        .unwrap();
+    while !index_lock.exists() {
+        assert!(commit.try_wait().unwrap().is_none(), "git has ended without a lock");
+        std::thread::yield_now();
+    }
+    let refused = worktree.prepare(&Base::Head, None).unwrap_err();
+    assert_eq!(refused.code(), Code::WorktreeLocked);
+    assert_eq!(
+        refused.to_string(),
+        format!("{} is held by git (process {})", index_lock.display(), commit.id())
+    );
+    assert!(refused.hint().unwrap().contains("the next start of the task goes on"));
+    assert!(index_lock.exists());
+
+    fs_err::write(&go_on, "").unwrap();
+    assert!(commit.wait().unwrap().success());
+    assert_eq!(fixture.git(&["log", "-1", "--format=%s", "task/t_1"]), "by the owner");
+    assert_eq!(prepare(&worktree).made, Preparation::Reused);
+}
+
+#[test]
+fn a_lock_stays_while_a_process_has_its_file_open() {
+    let fixture = Fixture::new();
+    let worktree = fixture.worktree("t_1");
+    prepare(&worktree);
+    let lock = fixture.root.join(".git/refs/heads/task/t_1.lock");
+    let mut holder = std::process::Command::new("cat")
+        .stdin(std::process::Stdio::piped())
+        .stdout(fs_err::File::create(&lock).unwrap().into_file())
+        .spawn()
+        .unwrap();
+    let refused = worktree.prepare(&Base::Head, None).unwrap_err();
+    assert_eq!(refused.to_string(), format!("{} is held by cat (process {})", lock.display(), holder.id()));
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+    assert_eq!(prepare(&worktree).made, Preparation::Repaired);
+    assert!(!lock.exists());
+}
+
+#[test]
+fn a_git_of_another_worktree_keeps_no_lock_of_this_one() {
+    let fixture = Fixture::new();
+    let worktree = fixture.worktree("t_1");
+    prepare(&worktree);
+    let other = prepare(&fixture.worktree("t_2")).path;
+    let lock = fixture.root.join(".git/refs/heads/task/t_1.lock");
+    fs_err::write(&lock, "").unwrap();
+    let mut working = fixture
+        .command(&other)
+        .args(["cat-file", "--batch"])
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    assert_eq!(prepare(&worktree).made, Preparation::Repaired);
+    drop(working.stdin.take());
+    working.wait().unwrap();
+
+    fs_err::write(&lock, "").unwrap();
+    let mut owners = fixture
+        .command(&fixture.root)
+        .args(["cat-file", "--batch"])
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    assert_eq!(worktree.prepare(&Base::Head, None).unwrap_err().code(), Code::WorktreeLocked);
+    drop(owners.stdin.take());
+    owners.wait().unwrap();
+}
+
 #[test]
 fn a_repository_that_moved_takes_its_worktrees_with_it() {
     let fixture = Fixture::new();
