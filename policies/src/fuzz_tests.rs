@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::path::Path;
 use std::str::FromStr;
 
+use crate::hosts::is_normal;
 use crate::{BrokerHost, ByteSize, Host, HostRule, Policy, Target, presets};
 
 #[test]
@@ -52,6 +53,9 @@ fn a_host_that_is_read_is_the_same_when_it_is_written() {
         .check(|input| {
             let text = String::from_utf8_lossy(input);
             let seen = [written::<Host>(&text), written::<HostRule>(&text), written::<BrokerHost>(&text)];
+            if let Ok(Host::Name(name)) = text.parse() {
+                assert!(is_normal(&name), "a process of a run refuses {name}");
+            }
             let target = Target::parse(&text, Some(80));
             if let Ok(target) = &target {
                 assert_eq!(Target::parse(&target.to_string(), None).as_ref(), Ok(target));

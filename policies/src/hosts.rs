@@ -1,7 +1,8 @@
 //! The hosts that a policy names for its proxy, in one normal form for the policy and for what a worker asks for.
 //!
 //! Names are compared as the WHATWG URL standard normalizes them: lower case, IDNA as punycode, no trailing dot, and what
-//! it reads as an IPv4 address (`0x7f.1`, `2130706433`) is that address and never a name.
+//! it reads as an IPv4 address (`0x7f.1`, `2130706433`) is that address and never a name. Without the feature `idna`, which has the
+//! tables of Unicode, only names in their normal form are read, such as those of a policy that was read with it.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -93,18 +94,44 @@ impl FromStr for Host {
         if text.contains('*') {
             return Err(HostError::Wildcard);
         }
-        match url::Host::parse(text) {
-            Ok(url::Host::Ipv4(address)) => Ok(Self::Address(address.into())),
-            Ok(url::Host::Ipv6(address)) => Ok(Self::Address(IpAddr::from(address).to_canonical())),
-            Ok(url::Host::Domain(name)) => {
-                let name = name.strip_suffix('.').unwrap_or(&name);
-                let is_name =
-                    name.len() <= LONGEST && name.split('.').all(|part| (1..=63).contains(&part.len()));
-                if is_name { Ok(Self::Name(name.to_owned())) } else { Err(HostError::Name) }
-            }
-            Err(_) => Err(HostError::Name),
+        let host = from_any_form(text)?;
+        match &host {
+            Self::Name(name) if !has_lengths_of_a_name(name) => Err(HostError::Name),
+            Self::Name(_) | Self::Address(_) => Ok(host),
         }
     }
+}
+
+/// Reads a name in any form that a URL may have it in.
+#[cfg(feature = "idna")]
+fn from_any_form(text: &str) -> Result<Host, HostError> {
+    match url::Host::parse(text) {
+        Ok(url::Host::Ipv4(address)) => Ok(Host::Address(address.into())),
+        Ok(url::Host::Ipv6(address)) => Ok(Host::Address(IpAddr::from(address).to_canonical())),
+        Ok(url::Host::Domain(name)) => Ok(Host::Name(name.strip_suffix('.').unwrap_or(&name).to_owned())),
+        Err(_) => Err(HostError::Name),
+    }
+}
+
+#[cfg(not(feature = "idna"))]
+fn from_any_form(text: &str) -> Result<Host, HostError> {
+    if is_normal(text) { Ok(Host::Name(text.to_owned())) } else { Err(HostError::Name) }
+}
+
+/// Returns true for a name in its normal form: a URL would have it as it is. Labels of punycode are not decoded.
+#[cfg(any(test, not(feature = "idna")))]
+pub(crate) fn is_normal(name: &str) -> bool {
+    let in_names = |byte: u8| {
+        byte.is_ascii_graphic() && !byte.is_ascii_uppercase() && !b"#%/:<>?@[\\]^|".contains(&byte)
+    };
+    let last = name.rsplit('.').next().unwrap_or(name);
+    let is_number = last.bytes().all(|byte| byte.is_ascii_digit())
+        || last.strip_prefix("0x").is_some_and(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    name.bytes().all(in_names) && !is_number
+}
+
+fn has_lengths_of_a_name(name: &str) -> bool {
+    name.len() <= LONGEST && name.split('.').all(|part| (1..=63).contains(&part.len()))
 }
 
 impl fmt::Display for Host {
@@ -328,6 +355,54 @@ mod tests {
         ] {
             let permitted = Target::parse(target, None).is_ok_and(|target| permit(&policy, &target));
             assert_eq!(permitted, is_permitted, "{target}");
+        }
+    }
+
+    #[test]
+    #[cfg(feature = "idna")]
+    fn a_name_is_normal_if_a_url_has_it_as_it_is() {
+        for text in [
+            "api.example.org",
+            "API.example.org",
+            "api.example.org.",
+            "plain",
+            "a_b.example",
+            "-a-.example",
+            "a,b;c=d!$&'()+~`{}\"",
+            "xn--bcher-kva.example",
+            "b\u{fc}cher.example",
+            "b\u{fc}cher\u{3002}example",
+            "a.b1",
+            "a.1b",
+            "a.1",
+            "a.0x",
+            "a.0x1f",
+            "a.0xg",
+            "1.2.3.256",
+            "2130706433",
+            "0x7f.1",
+            "",
+            "a b",
+            "a%20b",
+            "a\u{7f}b",
+            "user@example.org",
+            "a#b",
+            "a?b",
+            "a/b",
+            "a\\b",
+            "a^b",
+            "a|b",
+            "a<b",
+            "a>b",
+            "a:b",
+            "a[b",
+            "a]b",
+        ] {
+            let is_same = from_any_form(text) == Ok(Host::Name(text.to_owned()));
+            assert_eq!(is_normal(text), is_same, "{text}");
+        }
+        for name in (0..=u8::MAX).map(|byte| format!("a{}b", char::from(byte))) {
+            assert_eq!(is_normal(&name), from_any_form(&name) == Ok(Host::Name(name.clone())), "{name:?}");
         }
     }
 
