@@ -234,3 +234,26 @@ fn a_scheduled_task_that_nobody_woke_is_told() {
     assert_eq!(kinds(&bench, &task), [("overdue".to_owned(), Severity::Error)]);
     assert_eq!(seen(&found(&bench, &task)[0]).first_seen_at, at);
 }
+
+#[test]
+fn the_diagnosis_of_all_tasks_finds_each_kind_of_problem_and_reads_no_other_task() {
+    let bench = Bench::new();
+    let stranded = bench.ready();
+    let failing = bench.create(NewTask { limits: limited(9), ..titled("fails") }).id;
+    for _ in 0..2 {
+        bench.finish(bench.start(&failing), EndCause::Exited { code: 3 });
+        bench.clock.advance(Duration::from_hours(1));
+        bench.wake();
+    }
+    let forgotten = bench.ready();
+    let id = forgotten.clone();
+    bench.call(move |board| board.block(&id, Blocking::default(), None, &alice())).unwrap();
+    bench.clock.advance(Duration::from_hours(25));
+    let wanted: Vec<TaskId> = vec![stranded, failing, forgotten];
+    let all = bench.readers.with(|view| view.diagnose(None)).unwrap();
+    for task in &wanted {
+        let one = bench.readers.with(|view| view.diagnose(Some(task))).unwrap();
+        assert!(!one.is_empty() && all.contains(&one[0]), "{task}: {all:?}");
+    }
+    assert_eq!(all.len(), wanted.len());
+}

@@ -98,12 +98,11 @@ reads! {
     clock_set: clock_set() -> Option<ClockSet>;
     /// Returns a task, if it exists.
     task: find_task(id: &TaskId) -> Option<Task>;
-    /// Returns the first tasks, at most `limit`, whose ids begin with this id. A task with exactly this id is included.
-    tasks_beginning_with: ids_from(beginning: &TaskId, limit: u32) -> Vec<TaskId>;
+    /// Returns the first tasks, at most `limit`, whose ids begin with this id; of one tenant only, if one is named. A task with
+    /// exactly this id is included.
+    tasks_beginning: ids_from(beginning: &TaskId, tenant: Option<&Tenant>, limit: u32) -> Vec<TaskId>;
     /// Returns true if a task has this id, or had it before it was deleted.
     has_had: is_task_id_reserved(id: &TaskId) -> bool;
-    /// Returns the directories that unarchived tasks name as their workspaces.
-    directories_in_use: directories_in_use() -> Vec<String>;
     /// Returns the workspaces other than scratch that unarchived tasks name, each once.
     workplaces: workspaces_in_use() -> Vec<Workspace>;
     /// Returns at most `limit` archived tasks with a worktree, ordered by id, after a given id.
@@ -198,6 +197,13 @@ impl View<'_> {
     /// [`Error::NotFound`] if it does not exist.
     pub fn expect_task(&self, id: &TaskId) -> Result<Task, Error> {
         self.task(id)?.ok_or_else(|| Error::missing(Missing::Task, id))
+    }
+
+    /// Returns the directories that unarchived tasks name as their workspaces.
+    pub fn directories_in_use(&self) -> Result<Vec<String>, Error> {
+        let places = self.workplaces()?;
+        let directories = places.iter().filter_map(|place| place.as_str().strip_prefix("dir:"));
+        Ok(directories.map(str::to_owned).collect())
     }
 
     /// Returns a page of the tasks that a filter selects.

@@ -32,27 +32,6 @@ impl View<'_> {
         Ok(task)
     }
 
-    /// Returns the first tasks whose ids begin with `beginning`, as [`View::tasks_beginning_with`] does; of one tenant
-    /// only, if one is named.
-    pub fn tasks_beginning(
-        &self,
-        beginning: &TaskId,
-        tenant: Option<&Tenant>,
-        limit: u32,
-    ) -> Result<Vec<TaskId>, Error> {
-        let Some(tenant) = tenant else { return self.tasks_beginning_with(beginning, limit) };
-        let mut visible = Vec::new();
-        for id in self.tasks_beginning_with(beginning, u32::MAX)? {
-            if visible.len() >= usize::try_from(limit).unwrap_or(usize::MAX) {
-                break;
-            }
-            if self.task(&id)?.is_some_and(|task| task.tenant.as_ref() == Some(tenant)) {
-                visible.push(id);
-            }
-        }
-        Ok(visible)
-    }
-
     /// Returns at most `limit` tasks that are neither running nor over, of one tenant and assignee or of all.
     pub fn waiting_tasks(
         &self,

@@ -39,6 +39,8 @@ mod objects;
 pub(crate) mod open;
 pub(crate) mod open_error;
 pub(crate) mod outbox;
+mod page_order;
+mod page_sources;
 pub(crate) mod pages;
 mod plugins;
 pub(crate) mod presence;

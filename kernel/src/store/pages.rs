@@ -1,67 +1,131 @@
 //! Pages of tasks. A page begins at a cursor (the sort keys of the last task before it) and not at an offset, so that every
 //! page costs as much as the first.
+//!
+//! A page is merged from sources, each of which is a query that an index answers in the order of the page. A filter that
+//! selects few tasks is answered by its own index instead, and these tasks are sorted. No query sorts more than [`FEW`]
+//! tasks. A filter without an index, such as a text, skips the tasks that do not match.
 
-use std::cmp::Ordering;
-
-use rusqlite::types::Value as Sql;
-use rusqlite::{Rows, params_from_iter};
+use rusqlite::{Connection, Rows, params_from_iter};
 use serde_json::Value;
 
+use super::convert::Step as _;
+use super::page_order::{Key, compare, order};
+use super::page_sources::{Part, Selection, Source, limit};
 use super::statement::Statement as _;
-use super::tasks::{COLUMNS, FROM, read};
+use super::tasks::read;
 use super::tx::Tx;
 use crate::model::error::Error;
-use crate::model::filter::{Archived, Excerpt as Found, Filter, Sort};
-use crate::model::id::{Profile, Tenant};
+use crate::model::filter::{Filter, Sort};
 use crate::model::limits::ReplyCapacity;
-use crate::model::status::Status;
 use crate::model::task::Task;
+
+/// Largest number of tasks that are sorted for a page.
+const FEW: u32 = 4096;
 
 impl Tx<'_> {
     /// Returns a page of tasks, and the cursor of the next page.
     pub(crate) fn page_of_tasks(&self, filter: &Filter) -> Result<(Vec<Task>, Option<String>), Error> {
+        self.page(filter, FEW)
+    }
+
+    fn page(&self, filter: &Filter, few: u32) -> Result<(Vec<Task>, Option<String>), Error> {
         let order = order(filter.sort);
-        let limit = filter.limit.clamp(1, 10_000);
-        let mut tasks = Vec::new();
-        let mut more = false;
-        for part in parts(filter) {
-            let (sql, values) = query(part, filter, limit + 1)?;
-            let page = self.conn.with("list tasks", &sql, |statement| {
-                within(&mut statement.query(params_from_iter(values))?, filter.bytes)
-            })?;
-            more |= page.more;
-            tasks.push(page);
+        let mut page = PageSpace {
+            rows: Vec::new(),
+            limit: usize::try_from(limit(filter)).unwrap_or(usize::MAX),
+            capacity: ReplyCapacity::new(filter.bytes),
+        };
+        let selection = Selection::of(filter)?;
+        let more = match self.narrow(&selection, few)? {
+            Some(parts) => self.fill(&selection.sorted(&parts), order, &mut page)?,
+            None if selection.is_by_assignee() => self.fill_by_assignee(&selection, &mut page)?,
+            None => self.fill(&selection.in_order(), order, &mut page)?,
+        };
+        let last = page.rows.last().filter(|_| more);
+        let next =
+            last.map(|last| Value::Array(order.iter().map(|key| (key.value)(last)).collect()).to_string());
+        Ok((page.rows, next))
+    }
+
+    /// Returns the part of the tasks that the most selective condition of a filter selects, if these are few and if no index
+    /// has them in the order of the page.
+    fn narrow(&self, selection: &Selection<'_>, few: u32) -> Result<Option<Vec<Part>>, Error> {
+        for parts in selection.narrow_conditions() {
+            let mut found = 0;
+            for part in &parts {
+                let Source { sql, values } = part.count(few);
+                found +=
+                    self.conn.value::<u32>("count the tasks of a filter", &sql, params_from_iter(&values))?;
+            }
+            if found <= few {
+                return Ok(Some(parts));
+            }
         }
-        // A part that was cut by size has more rows. A task of another part that sorts after its last row may have to follow
-        // these rows, so it is left for the next page.
-        let ends: Vec<Task> =
-            tasks.iter().filter(|part| part.more).filter_map(|part| part.rows.last().cloned()).collect();
-        let mut tasks: Vec<Task> = tasks.into_iter().flat_map(|part| part.rows).collect();
-        tasks.retain(|task| ends.iter().all(|end| compare(order, task, end).is_le()));
-        // Each part is in order, so sorting only merges the parts.
-        tasks.sort_by(|one, other| compare(order, one, other));
-        more |= tasks.len() > limit as usize;
-        tasks.truncate(limit as usize);
-        let next = tasks
-            .last()
-            .filter(|_| more)
-            .map(|last| Value::Array(order.iter().map(|key| (key.value)(last)).collect()).to_string());
-        Ok((tasks, next))
+        Ok(None)
+    }
+
+    /// Fills a page in the order of the assignees, which are read one by one. Tasks without an assignee come first.
+    fn fill_by_assignee(&self, selection: &Selection<'_>, page: &mut PageSpace) -> Result<bool, Error> {
+        let mut name = Some(selection.first_key().unwrap_or_default().to_owned());
+        while let Some(assignee) = name {
+            if self.fill(&selection.of_assignee(&assignee), order(Sort::Assignee), page)? {
+                return Ok(true);
+            }
+            let sql = "SELECT min(assignee) FROM task_counts WHERE assignee > ?1 AND tasks > 0";
+            name = self.conn.value("read the next assignee", sql, [&assignee])?;
+        }
+        Ok(false)
+    }
+
+    /// Merges sources into a page. Returns true if they have more tasks than fit into it.
+    fn fill(&self, sources: &[Source], order: &[Key], page: &mut PageSpace) -> Result<bool, Error> {
+        merge(self.conn, sources, order, page).step("list tasks")
     }
 }
 
-/// Reads tasks until their texts reach a number of bytes. The task that exceeds the limit is left out, unless it is the
-/// first.
-fn within(rows: &mut Rows<'_>, bytes: usize) -> rusqlite::Result<Found<Task>> {
-    let (mut page_rows, mut capacity) = (Vec::new(), ReplyCapacity::new(bytes));
-    while let Some(row) = rows.next()? {
-        let task = read(row)?;
-        if !capacity.take(size_of_texts(&task)) && !page_rows.is_empty() {
-            return Ok(Found { rows: page_rows, more: true });
-        }
-        page_rows.push(task);
+fn merge(
+    conn: &Connection,
+    sources: &[Source],
+    order: &[Key],
+    page: &mut PageSpace,
+) -> rusqlite::Result<bool> {
+    let statements = sources.iter().map(|source| conn.prepare_cached(&source.sql));
+    let mut statements = statements.collect::<rusqlite::Result<Vec<_>>>()?;
+    let mut heads = Vec::with_capacity(sources.len());
+    for (statement, source) in statements.iter_mut().zip(sources) {
+        let mut rows = statement.query(params_from_iter(&source.values))?;
+        heads.extend(next(&mut rows)?.map(|task| (task, rows)));
     }
-    Ok(Found { rows: page_rows, more: false })
+    // Each source is read only as far as the page reaches.
+    while let Some(first) = (0..heads.len()).min_by(|a, b| compare(order, &heads[*a].0, &heads[*b].0)) {
+        let (head, rows) = &mut heads[first];
+        if !page.takes(head) {
+            return Ok(true);
+        }
+        match next(rows)? {
+            Some(task) => page.rows.push(std::mem::replace(head, task)),
+            None => page.rows.push(heads.swap_remove(first).0),
+        }
+    }
+    Ok(false)
+}
+
+fn next(rows: &mut Rows<'_>) -> rusqlite::Result<Option<Task>> {
+    rows.next()?.map(read).transpose()
+}
+
+/// Page that is being filled.
+struct PageSpace {
+    rows: Vec<Task>,
+    limit: usize,
+    capacity: ReplyCapacity,
+}
+
+impl PageSpace {
+    /// Takes the space of a task. Returns false if the page has no space for it. The first task always has.
+    fn takes(&mut self, task: &Task) -> bool {
+        self.rows.len() < self.limit && (self.capacity.take(size_of_texts(task)) || self.rows.is_empty())
+    }
 }
 
 fn size_of_texts(task: &Task) -> usize {
@@ -72,179 +136,13 @@ fn size_of_texts(task: &Task) -> usize {
     texts.chain(question.map(|text| text.len())).sum()
 }
 
-/// Set of statuses whose tasks one index has in the order of the page.
-#[derive(Clone, Copy)]
-enum Statuses {
-    /// All statuses except archived.
-    Live,
-    In(Status),
-}
-
-/// Returns the parts of which a page is merged, each read by a query of its own.
-fn parts(filter: &Filter) -> Vec<Statuses> {
-    if !filter.statuses.is_empty() {
-        let named = Status::ALL.iter().filter(|status| filter.statuses.contains(status));
-        return named.map(|status| Statuses::In(*status)).collect();
-    }
-    match filter.archived {
-        Archived::Hide => vec![Statuses::Live],
-        Archived::Show => vec![Statuses::Live, Statuses::In(Status::Archived)],
-    }
-}
-
-fn is_by_time(sort: Sort) -> bool {
-    matches!(sort, Sort::Created | Sort::CreatedDesc | Sort::Updated)
-}
-
-/// Returns the query of a part of a page, with its values.
-fn query(part: Statuses, filter: &Filter, limit: u32) -> Result<(String, Vec<Sql>), Error> {
-    let order = order(filter.sort);
-    // SQLite uses a partial index only if the query repeats its condition, so the text is the same as in the index.
-    let (condition, assignee) = match part {
-        Statuses::Live => ("t.status <> 'archived'".to_owned(), "ifnull(t.assignee, '')"),
-        // The plus sign keeps the planner from using the index by status, which is in another order.
-        Statuses::In(Status::Archived) if is_by_time(filter.sort) => {
-            ("+t.status = 'archived'".to_owned(), "t.assignee")
-        }
-        Statuses::In(status) => (format!("t.status = '{status}'"), "t.assignee"),
-    };
-    let mut sql = format!("SELECT {COLUMNS} {FROM} WHERE {condition}");
-    let mut values: Vec<Sql> = Vec::new();
-    let mut equal = |column: &str, value: Option<&str>| {
-        if let Some(value) = value {
-            sql.push_str(" AND ");
-            sql.push_str(column);
-            sql.push_str(" = ?");
-            values.push(value.to_owned().into());
-        }
-    };
-    equal(assignee, filter.assignee.as_ref().map(Profile::as_str));
-    equal("t.tenant", filter.tenant.as_ref().map(Tenant::as_str));
-    equal("t.session_id", filter.session.as_deref());
-    equal("t.workflow_template_id", filter.workflow.as_deref());
-    equal("t.current_step_key", filter.step.as_deref());
-    if let Some(text) = &filter.search {
-        sql.push_str(" AND (t.title LIKE ? ESCAPE '\\' OR t.body LIKE ? ESCAPE '\\')");
-        let pattern = format!("%{}%", literal(text));
-        values.extend([pattern.clone().into(), pattern.into()]);
-    }
-    if let Some(since) = filter.since {
-        sql.push_str(" AND t.updated_at >= ?");
-        values.push(since.as_micros().into());
-    }
-    if let Some(cursor) = &filter.cursor {
-        keyset(&mut sql, &mut values, order, cursor)?;
-    }
-    sql.push_str(" ORDER BY ");
-    sql.push_str(&order.iter().map(Key::term).collect::<Vec<_>>().join(", "));
-    sql.push_str(" LIMIT ?");
-    values.push(i64::from(limit).into());
-    Ok((sql, values))
-}
-
-/// Escapes a text as a pattern that matches itself.
-fn literal(text: &str) -> String {
-    text.replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_")
-}
-
-/// Compares two tasks by the columns of an order.
-fn compare(order: &[Key], one: &Task, other: &Task) -> Ordering {
-    order
-        .iter()
-        .map(|key| {
-            let ordering = match ((key.value)(one), (key.value)(other)) {
-                (Value::Number(one), Value::Number(other)) => one.as_i64().cmp(&other.as_i64()),
-                (one, other) => one.as_str().cmp(&other.as_str()),
-            };
-            if key.descending { ordering.reverse() } else { ordering }
-        })
-        .find(|ordering| ordering.is_ne())
-        .unwrap_or(Ordering::Equal)
-}
-
-/// Column of an order.
-struct Key {
-    column: &'static str,
-    descending: bool,
-    value: fn(&Task) -> Value,
-}
-
-impl Key {
-    fn term(&self) -> String {
-        format!("{}{}", self.column, if self.descending { " DESC" } else { "" })
-    }
-}
-
-const ID: Key = Key { column: "t.id", descending: false, value: |task| task.id.as_str().into() };
-const PRIORITY: Key = Key { column: "t.priority", descending: true, value: |task| task.priority.into() };
-const CREATED: Key =
-    Key { column: "t.created_at", descending: false, value: |task| task.created_at.as_micros().into() };
-const NEWEST: Key =
-    Key { column: "t.created_at", descending: true, value: |task| task.created_at.as_micros().into() };
-const LAST: Key = Key { column: "t.id", descending: true, value: |task| task.id.as_str().into() };
-const UPDATED: Key =
-    Key { column: "t.updated_at", descending: true, value: |task| task.updated_at.as_micros().into() };
-const STATUS: Key = Key { column: "t.status", descending: false, value: |task| task.status.as_str().into() };
-const TITLE: Key = Key { column: "t.title", descending: false, value: |task| task.title.as_str().into() };
-const ASSIGNEE: Key = Key {
-    column: "ifnull(t.assignee, '')",
-    descending: false,
-    value: |task| task.assignee.as_ref().map_or("", Profile::as_str).into(),
-};
-
-fn order(sort: Sort) -> &'static [Key] {
-    match sort {
-        Sort::Priority | Sort::PriorityDesc => &[PRIORITY, CREATED, ID],
-        Sort::Created => &[CREATED, ID],
-        Sort::CreatedDesc => &[NEWEST, LAST],
-        Sort::Status => &[STATUS, PRIORITY, CREATED, ID],
-        Sort::Assignee => &[ASSIGNEE, PRIORITY, CREATED, ID],
-        Sort::Title => &[TITLE, ID],
-        Sort::Updated => &[UPDATED, LAST],
-    }
-}
-
-/// Adds the condition for rows after the cursor. The first column is compared alone too, so that the index can seek.
-///
-/// # Errors
-/// The cursor is not the cursor of a page in this order.
-fn keyset(sql: &mut String, values: &mut Vec<Sql>, order: &[Key], cursor: &str) -> Result<(), Error> {
-    let bad = || Error::invalid("cursor", "it is not valid", "start again without a cursor");
-    let last: Vec<Value> = serde_json::from_str(cursor).map_err(|_| bad())?;
-    if last.len() != order.len() {
-        return Err(bad());
-    }
-    let last: Vec<Sql> = last
-        .into_iter()
-        .map(|value| match value {
-            Value::Number(number) => number.as_i64().map(Sql::from).ok_or_else(bad),
-            Value::String(text) => Ok(text.into()),
-            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => Err(bad()),
-        })
-        .collect::<Result<_, _>>()?;
-    let compare = |key: &Key| if key.descending { "<" } else { ">" };
-    if let (Some(first), Some(value)) = (order.first(), last.first()) {
-        sql.push_str(&[" AND ", first.column, " ", compare(first), "= ? AND ("].concat());
-        values.push(value.clone());
-    }
-    for (depth, key) in order.iter().enumerate() {
-        sql.push_str(if depth == 0 { "(" } else { " OR (" });
-        for (before, value) in order.iter().zip(&last).take(depth) {
-            sql.push_str(&[before.column, " = ? AND "].concat());
-            values.push(value.clone());
-        }
-        sql.push_str(&[key.column, " ", compare(key), " ?)"].concat());
-        values.push(last[depth].clone());
-    }
-    sql.push(')');
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::filter::Archived;
+    use crate::model::status::Status;
     use crate::testing::{Bench, alice, titled};
-    use crate::{Detach, NewTask, TaskId};
+    use crate::{Client, Clock as _, Detach, NewTask, TaskId, Timestamp};
 
     fn some_of_everything() -> Bench {
         let bench = Bench::new();
@@ -257,6 +155,13 @@ mod tests {
                     assignee,
                     priority,
                     body: Some("x".repeat(usize::try_from(turn % 9).unwrap())),
+                    tenant: (turn % 4 < 2).then(|| "acme".parse().unwrap()),
+                    client: Client {
+                        session_id: (turn % 5 == 0).then(|| "s".to_owned()),
+                        workflow_template_id: (turn % 5 > 2).then(|| "w".to_owned()),
+                        current_step_key: (turn % 5 > 1).then(|| "one".to_owned()),
+                        ..Client::default()
+                    },
                     ..titled(&format!("task {}", turn % 7))
                 })
                 .id;
@@ -331,25 +236,108 @@ mod tests {
         assert_eq!(since, sorted(vec![new.id, child]));
     }
 
+    /// Returns filters of every form: each order with each kind of condition, from the start and from a cursor.
+    fn filters(bench: &Bench) -> Vec<Filter> {
+        let conditions: [fn(Filter) -> Filter; 12] = [
+            |filter| filter,
+            |filter| Filter { archived: Archived::Show, ..filter },
+            |filter| Filter { statuses: vec![Status::Ready], ..filter },
+            |filter| Filter { statuses: vec![Status::Archived], ..filter },
+            |filter| Filter { statuses: vec![Status::Archived, Status::Ready, Status::Todo], ..filter },
+            |filter| Filter { assignee: "profile-1".parse().ok(), ..filter },
+            |filter| Filter { tenant: "acme".parse().ok(), archived: Archived::Show, ..filter },
+            |filter| Filter { tenant: "acme".parse().ok(), assignee: "profile-0".parse().ok(), ..filter },
+            |filter| Filter { session: Some("s".to_owned()), ..filter },
+            |filter| Filter { workflow: Some("w".to_owned()), step: Some("one".to_owned()), ..filter },
+            |filter| Filter { search: Some("task 3".to_owned()), ..filter },
+            |filter| Filter { step: Some("one".to_owned()), archived: Archived::Show, ..filter },
+        ];
+        let since = Some(Timestamp::from_micros(bench.clock.now().as_micros() - 20_000_000));
+        let mut filters = Vec::new();
+        for sort in Sort::ALL {
+            for condition in conditions {
+                for since in [None, since] {
+                    let filter = condition(Filter { sort: *sort, since, limit: 3, ..Filter::default() });
+                    let cursor = page(bench, &filter).next;
+                    filters.extend([filter.clone(), Filter { cursor, ..filter }]);
+                }
+            }
+        }
+        filters
+    }
+
+    fn is_selected(filter: &Filter, task: &Task) -> bool {
+        let by_status = if filter.statuses.is_empty() {
+            task.status != Status::Archived || filter.archived == Archived::Show
+        } else {
+            filter.statuses.contains(&task.status)
+        };
+        by_status
+            && filter.assignee.as_ref().is_none_or(|name| task.assignee.as_ref() == Some(name))
+            && filter.tenant.as_ref().is_none_or(|name| task.tenant.as_ref() == Some(name))
+            && filter.session.as_ref().is_none_or(|id| task.client.session_id.as_ref() == Some(id))
+            && filter.workflow.as_ref().is_none_or(|id| task.client.workflow_template_id.as_ref() == Some(id))
+            && filter.step.as_ref().is_none_or(|key| task.client.current_step_key.as_ref() == Some(key))
+            && filter.search.as_ref().is_none_or(|text| task.title.contains(text.as_str()))
+            && filter.since.is_none_or(|since| task.updated_at >= since)
+    }
+
     #[test]
-    fn a_page_in_the_common_orders_is_read_from_an_index() {
-        let bench = Bench::new();
+    fn pages_of_every_filter_have_its_tasks_in_its_order_however_they_are_read() {
+        let bench = some_of_everything();
+        let all = Filter { archived: Archived::Show, limit: 1000, ..Filter::default() };
+        let all = page(&bench, &all).tasks;
+        for filter in filters(&bench).into_iter().filter(|filter| filter.cursor.is_none()) {
+            let mut wanted: Vec<Task> =
+                all.iter().filter(|task| is_selected(&filter, task)).cloned().collect();
+            wanted.sort_by(|one, other| compare(order(filter.sort), one, other));
+            for few in [0, FEW] {
+                let (mut found, mut cursor) = (Vec::new(), None);
+                loop {
+                    let filter = Filter { cursor, ..filter.clone() };
+                    let (tasks, next) = bench.readers.with(|view| view.tx.page(&filter, few)).unwrap();
+                    assert!(tasks.len() <= 3, "{filter:?}");
+                    found.extend(tasks);
+                    cursor = next;
+                    if cursor.is_none() {
+                        break;
+                    }
+                }
+                let ids = |tasks: &[Task]| tasks.iter().map(|task| task.id.clone()).collect::<Vec<_>>();
+                assert_eq!(ids(&found), ids(&wanted), "{filter:?} {few}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_page_of_many_tasks_is_sorted_and_no_page_reads_a_table_without_an_index() {
+        let bench = some_of_everything();
         let conn = rusqlite::Connection::open(&bench.path).unwrap();
-        let acme = Filter { tenant: Some("acme".parse().unwrap()), ..Filter::default() };
-        let bob = Filter { assignee: Some("bob".parse().unwrap()), ..Filter::default() };
-        let by = |sort| Filter { sort, ..Filter::default() };
-        let orders = [Sort::Priority, Sort::Created, Sort::CreatedDesc, Sort::Updated].map(by);
-        for filter in [acme, bob].into_iter().chain(orders) {
-            for part in parts(&Filter { archived: Archived::Show, ..filter.clone() }) {
-                let (sql, values) = query(part, &filter, 50).unwrap();
-                let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-                let plan: Vec<String> = statement
-                    .query_map(params_from_iter(values), |row| row.get("detail"))
-                    .unwrap()
-                    .collect::<Result<_, _>>()
-                    .unwrap();
-                let sorts = plan.iter().any(|step| step.contains("TEMP B-TREE") || step.ends_with("SCAN t"));
-                assert!(!sorts, "{filter:?}: {plan:?}");
+        let plan = |Source { sql, values }: &Source| -> Vec<String> {
+            let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let details = statement.query_map(params_from_iter(values), |row| row.get("detail")).unwrap();
+            details.collect::<Result<_, _>>().unwrap()
+        };
+        for filter in filters(&bench) {
+            let selection = Selection::of(&filter).unwrap();
+            let many = if selection.is_by_assignee() {
+                ["", "profile-1"].into_iter().flat_map(|name| selection.of_assignee(name)).collect()
+            } else {
+                selection.in_order()
+            };
+            for source in many {
+                let plan = plan(&source);
+                let is_read_in_order = plan[0].contains(" t USING INDEX tasks_")
+                    && plan.iter().all(|step| !step.contains("TEMP B-TREE"));
+                assert!(is_read_in_order, "{filter:?}: {}: {plan:?}", source.sql);
+            }
+            for parts in selection.narrow_conditions() {
+                let counts = parts.iter().map(|part| part.count(FEW));
+                for source in counts.chain(selection.sorted(&parts)) {
+                    let plan = plan(&source);
+                    let is_sought = plan.iter().any(|step| step.starts_with("SEARCH t USING"));
+                    assert!(is_sought, "{filter:?}: {}: {plan:?}", source.sql);
+                }
             }
         }
     }

@@ -133,21 +133,26 @@ CREATE INDEX tasks_check ON tasks (tenant, priority DESC, created_at, id)
 CREATE INDEX tasks_due ON tasks (not_before) WHERE status = 'scheduled';
 CREATE INDEX tasks_approval_until ON tasks (approval_until)
     WHERE status = 'blocked' AND block_kind = 'approval' AND approval_until IS NOT NULL;
+-- Tasks that the diagnosis examines, beside those that are ready, blocked or due.
+CREATE INDEX tasks_troubled ON tasks (consecutive_failures, status, id)
+    WHERE status NOT IN ('done', 'archived') AND (consecutive_failures > 0 OR last_block_kind IS NOT NULL);
+-- Worktrees that the garbage collection examines.
+CREATE INDEX tasks_archived_worktrees ON tasks (id) WHERE status = 'archived' AND workspace GLOB 'worktree:*';
 -- Each start of a run reads the distinct places of work.
 CREATE INDEX tasks_workplaces ON tasks (workspace) WHERE workspace <> 'scratch' AND status <> 'archived';
--- Pages of lists.
-CREATE INDEX tasks_live_priority ON tasks (priority DESC, created_at, id) WHERE status <> 'archived';
+-- Pages of lists. A page of several statuses is merged from the pages of each. An index with the status in its columns or in its condition is
+-- written at each change of a status.
 CREATE INDEX tasks_live_created ON tasks (created_at, id) WHERE status <> 'archived';
 CREATE INDEX tasks_live_updated ON tasks (updated_at, id) WHERE status <> 'archived';
-CREATE INDEX tasks_live_tenant ON tasks (tenant, priority DESC, created_at, id) WHERE status <> 'archived';
-CREATE INDEX tasks_live_assignee ON tasks (ifnull(assignee, ''), priority DESC, created_at, id)
-    WHERE status <> 'archived';
 CREATE INDEX tasks_archived_created ON tasks (created_at, id) WHERE +status = 'archived';
 CREATE INDEX tasks_archived_updated ON tasks (updated_at, id) WHERE +status = 'archived';
 CREATE INDEX tasks_status ON tasks (status, priority DESC, created_at, id);
 CREATE INDEX tasks_assignee ON tasks (assignee, status, priority DESC, created_at, id);
 CREATE INDEX tasks_tenant ON tasks (tenant, status, priority DESC, created_at, id);
+CREATE INDEX tasks_title ON tasks (title, id);
 CREATE INDEX tasks_session ON tasks (session_id) WHERE session_id IS NOT NULL;
+CREATE INDEX tasks_workflow ON tasks (workflow_template_id) WHERE workflow_template_id IS NOT NULL;
+CREATE INDEX tasks_step ON tasks (current_step_key) WHERE current_step_key IS NOT NULL;
 CREATE INDEX tasks_creator ON tasks (creator_run) WHERE creator_run IS NOT NULL;
 CREATE INDEX tasks_mission ON tasks (mission, created_at, id) WHERE mission IS NOT NULL;
 CREATE INDEX tasks_schedule ON tasks (schedule, tick) WHERE schedule IS NOT NULL AND status NOT IN ('done', 'archived');

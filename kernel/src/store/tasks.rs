@@ -275,12 +275,24 @@ impl Tx<'_> {
         self.conn.value("read the task", "SELECT nonspawnable FROM tasks WHERE id = ?1", [id])
     }
 
-    /// Returns the first tasks, at most `limit`, whose ids begin with this id, which is included.
-    pub(crate) fn ids_from(&self, beginning: &TaskId, limit: u32) -> Result<Vec<TaskId>, Error> {
+    /// Returns the first tasks, at most `limit`, whose ids begin with this id, which is included; of one tenant only, if one
+    /// is named.
+    pub(crate) fn ids_from(
+        &self,
+        beginning: &TaskId,
+        tenant: Option<&Tenant>,
+        limit: u32,
+    ) -> Result<Vec<TaskId>, Error> {
         // `~` sorts after every character of an id.
         let end = format!("{beginning}~");
-        let sql = "SELECT id FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3";
-        self.conn.list("read the ids", sql, params![beginning, end, limit], |row| row.get(0))
+        let sql = match tenant {
+            None => "SELECT id FROM tasks WHERE id >= ?1 AND id < ?2 AND ?3 IS NULL ORDER BY id LIMIT ?4",
+            Some(_) => {
+                "SELECT id FROM tasks WHERE id >= ?1 AND id < ?2 AND +tenant = ?3 ORDER BY id LIMIT ?4"
+            }
+        };
+        let tenant = tenant.map(Tenant::as_str);
+        self.conn.list("read the ids", sql, params![beginning, end, tenant, limit], |row| row.get(0))
     }
 
     /// Returns the tasks among these that nothing can spawn, with the reasons.
@@ -292,10 +304,6 @@ impl Tx<'_> {
             [to_json(&ids)?],
             |row| Ok((row.get(0)?, row.get(1)?)),
         )
-    }
-
-    pub(crate) fn directories_in_use(&self) -> Result<Vec<String>, Error> {
-        self.conn.list("list the directories in use", "SELECT DISTINCT substr(workspace, 5) FROM tasks WHERE status <> 'archived' AND workspace GLOB 'dir:*'", [], |row| row.get(0))
     }
 
     /// Returns the workspaces other than scratch that unarchived tasks name, each once. The query steps through the index
@@ -317,7 +325,8 @@ impl Tx<'_> {
 
     pub(crate) fn archived_worktrees(&self, after: &str, limit: u32) -> Result<Vec<Task>, Error> {
         self.conn.list("list the worktrees of archived tasks", &format!(
-        "SELECT {COLUMNS} {FROM} WHERE t.status = 'archived' AND t.workspace GLOB 'worktree:*' AND t.id > ?1 ORDER BY t.id LIMIT ?2"
+        "SELECT {COLUMNS} {} WHERE t.status = 'archived' AND t.workspace GLOB 'worktree:*' AND t.id > ?1 ORDER BY t.id LIMIT ?2",
+        FROM.replacen("tasks t", "tasks t INDEXED BY tasks_archived_worktrees", 1)
     ), params![after, limit], read)
     }
 
