@@ -55,7 +55,7 @@ impl Boundary {
     /// Locates places, as they are mounted now.
     ///
     /// # Errors
-    /// When the kernel's table of mounts cannot be read.
+    /// Fails if the kernel's table of mounts cannot be read.
     pub fn around(places: &[PathBuf]) -> io::Result<Self> {
         let table = MountTable::read()?;
         Ok(Self { places: located(&table, places), table })

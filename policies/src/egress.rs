@@ -83,7 +83,7 @@ impl Keeper {
     /// Waits at a path for a listening socket, and for who asks for it. The directory must be closed to the run.
     ///
     /// # Errors
-    /// Where the socket cannot be made.
+    /// Fails if the socket cannot be made.
     pub fn bind(path: &Path) -> Result<Self, EgressError> {
         let bind = || {
             let (_dir, short) = short(path)?;

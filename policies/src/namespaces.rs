@@ -66,7 +66,7 @@ impl PidNamespace {
     /// Lets programs that the caller executes from now on make a view in its user namespace. Without one they need nothing.
     ///
     /// # Errors
-    /// When the capabilities cannot be set.
+    /// Fails if the capabilities cannot be set.
     pub fn pass_on(self) -> Result<(), NamespaceError> {
         let raise = |set| NEEDED.into_iter().try_for_each(|capability| caps::raise(None, set, capability));
         match self {

@@ -149,7 +149,7 @@ impl Rules {
 /// reaching other processes. For short-lived job processes that run no foreign program.
 ///
 /// # Errors
-/// Where the kernel has no Landlock, or a path is missing or goes through a symbolic link.
+/// Fails if the kernel has no Landlock, or a path is missing or goes through a symbolic link.
 pub fn confine_paths(read: &[PathBuf], write: &[PathBuf]) -> Result<(), RulesetError> {
     session::require_one_thread().map_err(RulesetError::Threads)?;
     let number = Support::detect().landlock_abi;
@@ -173,7 +173,7 @@ pub fn confine_paths(read: &[PathBuf], write: &[PathBuf]) -> Result<(), RulesetE
 /// ABI 6 on it cannot signal one either.
 ///
 /// # Errors
-/// Where the kernel has no Landlock.
+/// Fails if the kernel has no Landlock.
 pub fn enter_own_domain() -> Result<(), RulesetError> {
     session::require_one_thread().map_err(RulesetError::Threads)?;
     let number = Support::detect().landlock_abi;

@@ -44,7 +44,7 @@ impl Claims {
     /// Returns the first file or commit that does not exist.
     ///
     /// # Errors
-    /// Where the repository cannot be opened by this user, or read.
+    /// Fails if this user cannot open or read the repository.
     pub(crate) fn first_unfounded(&self) -> Result<Option<Unfounded>, WorkspaceError> {
         for path in &self.files {
             if let Err(error) = artifacts::look(&self.workspace, path, self.limit) {

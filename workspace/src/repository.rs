@@ -104,7 +104,7 @@ fn head(git: &Repository, path: &Path) -> Result<Head, RepositoryError> {
 /// Returns the state of a repository. Nothing is written, not even its index.
 ///
 /// # Errors
-/// Where it cannot be opened by this user, or read.
+/// Fails if this user cannot open or read it.
 pub fn snapshot(path: &Path) -> Result<RepositorySnapshot, RepositoryError> {
     let git = open(path)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -134,7 +134,7 @@ pub fn snapshot(path: &Path) -> Result<RepositorySnapshot, RepositoryError> {
 /// Clones a repository on this host so that nothing ties the clone to it: no shared file, no remote.
 ///
 /// # Errors
-/// Where `from` has no commit or cannot be opened by this user, or `to` cannot be written.
+/// Fails if `from` has no commit or cannot be opened by this user, or `to` cannot be written.
 pub fn clone(from: &Path, to: &Path) -> Result<Head, RepositoryError> {
     let source = open(from)?;
     commit_at_head(&source, from)?;
@@ -158,7 +158,7 @@ pub fn clone(from: &Path, to: &Path) -> Result<Head, RepositoryError> {
 /// Makes a repository that holds `files` (path → text) in one commit on the branch `main`.
 ///
 /// # Errors
-/// Where `path` cannot be written.
+/// Fails if `path` cannot be written.
 pub fn make(path: &Path, files: &BTreeMap<String, String>, author: &Author) -> Result<Head, RepositoryError> {
     let failed = |source| RepositoryError::Commit { path: path.to_owned(), source };
     // No template: the hooks of the user's template are not meant for this repository.
@@ -184,7 +184,7 @@ pub fn make(path: &Path, files: &BTreeMap<String, String>, author: &Author) -> R
 /// Returns the commit, in hex.
 ///
 /// # Errors
-/// Where the working tree is none, has no commit yet, or may not be written.
+/// Fails if the directory is no working tree, has no commit yet, or may not be written.
 pub fn commit_file(
     tree: &Path,
     file: &Path,
@@ -205,7 +205,7 @@ pub fn commit_file(
 /// Reads the commit at the tip of a branch.
 ///
 /// # Errors
-/// Where there is no such repository or branch.
+/// Fails if there is no such repository or branch.
 pub fn tip(path: &Path, branch: &str) -> Result<Committed, RepositoryError> {
     let git = open(path)?;
     let failed = read(path, "the commit");

@@ -90,7 +90,7 @@ impl Worktree {
     /// program and repositories inside the worktree stay uncommitted and are named.
     ///
     /// # Errors
-    /// Where the working tree cannot be opened or read.
+    /// Fails if the working tree cannot be opened or read.
     pub fn rest(&self, span: &Span, terms: Option<&CommitTerms>) -> Result<Uncommitted, WorkspaceError> {
         let source = Source::open(&self.repository).map_err(WorktreeError::from)?;
         let links = self.links(&source, &self.directory());

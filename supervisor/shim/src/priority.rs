@@ -20,7 +20,7 @@ const NICE: &str = "-10";
 /// share of any other program.
 ///
 /// # Errors
-/// When the process may not raise a priority, or the kernel does not divide processors between sessions.
+/// Fails if the process may not raise a priority, or the kernel does not divide processors between sessions.
 pub fn go_first() -> io::Result<()> {
     if getsid(None) != Ok(getpid()) {
         return Ok(());

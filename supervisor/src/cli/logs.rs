@@ -49,7 +49,7 @@ pub(super) struct Logs {
     /// The tasks
     #[arg(value_name = "TASK")]
     task_ids: Vec<TaskId>,
-    /// Which run [default: the latest that is not a check]
+    /// The run [default: the latest that is not a check]
     #[arg(long, value_name = "RUN")]
     run: Option<RunId>,
     /// Only the last N lines; --tail is the same

@@ -53,7 +53,7 @@ Examples:
   supervisor demo --keep
   supervisor demo --json")]
 pub(crate) struct Demo {
-    /// The git repository to work on; a private clone is used [default: that of the current directory]
+    /// The git repository to work on; a private clone is used [default: the repository of the current directory]
     #[arg(long, value_name = "DIR")]
     repo: Option<PathBuf>,
     /// Keep the root for inspection

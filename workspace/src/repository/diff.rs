@@ -180,7 +180,7 @@ impl LineKind {
 /// is the commit to use as HEAD of that working tree.
 ///
 /// # Errors
-/// Where the repository cannot be opened by this user, or read; where it does not have a commit.
+/// Fails if this user cannot open or read the repository, or it does not have a commit.
 pub(crate) fn diff(
     of: &DiffOf,
     objects: Option<&Path>,

@@ -24,7 +24,8 @@ const WORKTREES: &str = "/.worktrees/";
 /// `core.worktree`.
 ///
 /// # Errors
-/// Where the repository cannot be opened by this user, or has its files elsewhere; where git would wait for a FIFO or a device.
+/// Fails if this user cannot open or read the repository, if its files are elsewhere, or if git would wait for a FIFO or a
+/// device.
 pub(crate) fn open_tree(path: &Path) -> Result<Repository, RepositoryError> {
     if let Some(found) = irregular::find_stopping(path) {
         return Err(RepositoryError::Irregular { path: path.to_owned(), found });

@@ -24,7 +24,7 @@ const EXTENDED: u16 = 0x4000;
 /// Leaves only names of objects of the repository in an index. Returns true if the index had to be removed.
 ///
 /// # Errors
-/// Where the file cannot be removed or written.
+/// Fails if the file cannot be removed or written.
 pub(super) fn settle(path: &Path, source: &Source, branch: &str) -> std::io::Result<bool> {
     let Ok(meta) = path.symlink_metadata() else { return Ok(false) };
     if meta.is_dir() {

@@ -44,7 +44,7 @@ pub struct Names {
     pub of: NameKind,
     /// Beginning of the names; empty for all
     pub begins: String,
-    /// Of runs and attachments: only those of this task
+    /// For runs and attachments: only names of this task
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
 }

@@ -53,7 +53,7 @@ pub struct Claim {
     #[arg(long, value_name = "NAME", conflicts_with = "task_id")]
     #[serde(default)]
     pub assignee: Option<Profile>,
-    /// How long the claim lasts without a heartbeat
+    /// Duration of the claim without a heartbeat
     #[arg(long, value_name = "DURATION", default_value = LEASE)]
     #[serde(default = "lease")]
     pub ttl: WrittenDuration,

@@ -44,7 +44,7 @@ pub struct Consult {
     pub profile: Profile,
     /// The question: the body of the task
     pub question: String,
-    /// How long to wait, up to 1h, and no longer than the caller's own run
+    /// Time to wait, up to 1h, and no longer than the caller's own run
     #[arg(long, value_name = "DURATION", default_value = DEADLINE)]
     #[serde(default = "deadline")]
     pub timeout: WrittenDuration,
