@@ -28,7 +28,7 @@ pub struct Broker {
     /// Text before the secret in the header, such as `Bearer`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<Token>,
-    /// Source of the secret.
+    /// Secret that the proxy puts into the request.
     pub secret: Secret,
     /// True if a run goes without the broker where the secret is missing.
     #[serde(default)]
@@ -44,7 +44,7 @@ pub struct Broker {
     pub key_env: Option<String>,
 }
 
-/// The host of a broker.
+/// Host and port of a service that a broker serves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]

@@ -67,7 +67,7 @@ pub enum PolicyError {
         path: PathBuf,
         /// Relation of the path to the place.
         relation: &'static str,
-        /// The supervisor's place.
+        /// Path of the supervisor's own file or directory.
         place: PathBuf,
     },
     /// A broker of the policy cannot be so.

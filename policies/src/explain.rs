@@ -19,7 +19,6 @@ pub enum Want {
     Read,
     /// Write, make or remove.
     Write,
-    /// Execute a file.
     Execute,
 }
 

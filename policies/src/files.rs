@@ -13,7 +13,7 @@ use crate::paths::{Kind, Link, Opened, PathError, is_plain};
 use crate::run_context::{BoardAccess, RunContext};
 use crate::toolchains::{ToolchainEnvironment, Toolchains};
 
-/// Files and devices.
+/// Files and devices that a policy grants.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Files {
@@ -67,7 +67,6 @@ impl Added {
 #[serde(into = "GrantForm")]
 #[schemars(with = "GrantForm")]
 pub struct Grant {
-    /// The path.
     pub path: GrantPath,
     /// True if the path may be missing.
     pub optional: bool,
@@ -76,7 +75,6 @@ pub struct Grant {
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 enum GrantForm {
-    /// The path alone.
     Path(String),
     /// A path that may be missing.
     Table(Table),
@@ -198,7 +196,7 @@ impl Device {
     pub(crate) const ALL: [Self; 7] =
         [Self::Null, Self::Zero, Self::Full, Self::Random, Self::Urandom, Self::Tty, Self::Ptmx];
 
-    /// The name in a policy.
+    /// Returns the word that a policy file uses for the device.
     pub(crate) fn name(self) -> &'static str {
         self.path().file_name().and_then(|name| name.to_str()).unwrap_or_default()
     }

@@ -28,7 +28,7 @@ pub struct HostRule {
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum HostPattern {
-    /// This name alone.
+    /// The host of this name, without its subdomains.
     Name(String),
     /// Every name that ends with a dot and this one.
     Beneath(String),
@@ -41,14 +41,13 @@ enum HostPattern {
 pub struct Target {
     /// By name or by address.
     pub host: Host,
-    /// The TCP port.
     pub port: u16,
 }
 
 /// A host by its name or by its address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Host {
-    /// A name, normalized.
+    /// Name in lower case, without a final dot.
     Name(String),
     /// An address; one of IPv4 that is written as one of IPv6 is the one of IPv4.
     Address(IpAddr),

@@ -22,7 +22,7 @@ pub struct Limits {
     pub cpu: Option<f64>,
     /// Open file descriptors of one process.
     pub files: Option<u64>,
-    /// Size of a file.
+    /// Largest size of a file that a process writes (`RLIMIT_FSIZE`).
     pub file_size: Option<ByteSize>,
     /// Size of a core file; 0 if left out.
     pub core: ByteSize,
@@ -44,7 +44,6 @@ pub struct ByteSize(pub u64);
 #[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum SizeForm {
-    /// Bytes.
     Bytes(u64),
     /// A number with a unit.
     Text(String),

@@ -50,7 +50,6 @@ pub struct Policy {
     /// The environment.
     #[serde(default)]
     pub env: Environment,
-    /// Resource limits.
     #[serde(default)]
     pub limits: Limits,
     /// Hosts that are asked with a secret which the run never has.
@@ -75,7 +74,6 @@ pub enum Compatibility {
 pub enum Accepted {
     /// The files of the run's user.
     Files,
-    /// The network.
     Network,
 }
 

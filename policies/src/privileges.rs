@@ -52,7 +52,7 @@ pub enum PrivilegeError {
     /// The parent is gone.
     #[error("check the parent: process {expected} is not the parent any more")]
     Orphan {
-        /// The expected parent.
+        /// Process id of the parent that was expected.
         expected: i32,
     },
     /// `no_new_privs` could not be set.

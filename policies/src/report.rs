@@ -26,7 +26,7 @@ pub struct LayerReport {
     pub why: Option<String>,
 }
 
-/// A layer of confinement.
+/// Mechanism of the kernel that confines a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {

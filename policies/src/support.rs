@@ -40,7 +40,7 @@ pub struct Support {
 pub enum View {
     /// With the caller's privileges.
     Privileged,
-    /// Inside a user namespace.
+    /// Built inside a user namespace of the run.
     UserNamespace,
     /// A view is not possible.
     Unavailable { why: String },

@@ -168,7 +168,6 @@ const NVM: &str = ".nvm";
 const PYENV: &str = ".pyenv";
 
 impl Toolchain {
-    /// All toolchains.
     pub const ALL: [Self; 4] = [Self::Cargo, Self::Rustup, Self::Nvm, Self::Pyenv];
 
     /// Returns the name in a policy.

@@ -58,7 +58,7 @@ pub enum Kind {
     Worktree,
 }
 
-/// Extent of the preparation.
+/// Amount of work that the preparation of a workspace had to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Preparation {
@@ -90,7 +90,7 @@ impl Owner {
     }
 }
 
-/// The branch of a worktree.
+/// Branch of a worktree, with its first and its present commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Branch {
     /// The branch's name, `task/<id>`.

@@ -42,7 +42,7 @@ pub struct RepositorySnapshot {
 /// The commit at HEAD.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
-    /// The commit, in hex.
+    /// Id of the commit, in hex.
     pub commit: String,
     /// Number of regular files in the commit, without submodules.
     pub files: usize,

@@ -77,10 +77,10 @@ pub struct Notice {
     pub choices: Vec<String>,
 }
 
-/// Address of a message.
+/// Recipient of a message: a channel, and a chat and thread on it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Address {
-    /// Channel of the configuration.
+    /// Name of the channel in the configuration.
     pub channel: String,
     /// Chat on the channel; empty for the chat that the channel itself names.
     pub chat_id: String,

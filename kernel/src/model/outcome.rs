@@ -75,9 +75,8 @@ words! {
         Transient => "transient",
         /// Another task.
         Dependency => "dependency",
-        /// An approval.
         Approval => "approval",
-        /// More budget.
+        /// A larger budget.
         Budget => "budget",
         /// A person's retry after too many failures in a row.
         GaveUp => "gave_up",
@@ -164,7 +163,7 @@ words! {
     OwnLimit {
         /// Number of turns of a run.
         Turns => "turns",
-        /// Cost of a run.
+        /// Cost of the run, as its agent reports it.
         Cost => "cost",
     }
 }

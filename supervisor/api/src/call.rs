@@ -265,7 +265,7 @@ impl VerbEntry {
     }
 }
 
-/// HTTP request of a verb.
+/// Form of a verb as an HTTP request, without its headers.
 #[derive(Clone, Debug)]
 pub struct VerbRequest {
     /// Path with the query.

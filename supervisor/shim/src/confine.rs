@@ -203,7 +203,6 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Arguments, Con
     }
 }
 
-/// End of a pipe.
 #[derive(Clone, Copy)]
 enum PipeEnd {
     Read,

@@ -67,7 +67,7 @@ impl Ending {
             && self.silence.as_ref().is_some_and(|silence| silence.next_sample_at() <= now)
     }
 
-    /// Records a sample.
+    /// Passes a sample on to the measurement of silence, if the run has a limit on silence.
     pub(crate) fn sample(&mut self, now: u64, seen: Activity) {
         if let Some(silence) = &mut self.silence {
             silence.sample(now, seen);

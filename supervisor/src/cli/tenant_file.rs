@@ -64,7 +64,7 @@ fn is_named(config: &Table, name: &Tenant) -> bool {
     of_tenants.any(|tenants| tenants.contains_key(name.as_str()))
 }
 
-/// Changes to a file.
+/// Settings to write into the file of a tenant, and keys to remove.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TenantChanges<'a> {
     pub(super) settings: &'a TenantSettings,

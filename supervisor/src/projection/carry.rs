@@ -17,7 +17,7 @@ use verbs::{Block, Comment, Complete, Create, Heartbeat, Link};
 /// Limit on the refusals listed at the end.
 const KEPT: usize = 20;
 
-/// Phase of the program.
+/// Phase of the projected program, on which the direction of replies depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProgramStage {
     /// Running: it reads replies written into its database.

@@ -45,7 +45,7 @@ pub struct DiffOf {
     pub detail: Detail,
 }
 
-/// Detail of a diff.
+/// Amount of text that a diff returns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Detail {

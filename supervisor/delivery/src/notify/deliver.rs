@@ -37,7 +37,7 @@ const TROUBLE: Duration = Duration::from_secs(30);
 /// Time for which due messages are still delivered after the daemon begins to end.
 const FAREWELL: Duration = Duration::from_millis(1500);
 
-/// Result of a delivery.
+/// Consequences of a delivery for the next deliveries of its channel.
 struct DeliveryResult {
     channel: String,
     /// Pause that the service asked for.

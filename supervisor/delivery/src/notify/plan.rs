@@ -25,7 +25,7 @@ pub(super) struct Channels {
     turn: u64,
 }
 
-/// Recent use of a channel.
+/// State of a channel that decides when it may be used next.
 #[derive(Debug, Default)]
 struct ChannelUse {
     is_busy: bool,

@@ -70,7 +70,7 @@ pub enum Step {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Concern {
-    /// This run alone.
+    /// The failure concerns this run alone.
     #[default]
     Run,
     /// Each run of its lane under its policy.

@@ -45,7 +45,7 @@ struct ScriptCall {
     args: JsonObject,
 }
 
-/// Reply to a call.
+/// Reply to a call of a script: the value, and whether the tool worked.
 struct CallReply {
     result: ToolResult,
     value: Value,

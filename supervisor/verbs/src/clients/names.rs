@@ -24,7 +24,6 @@ pub enum NameKind {
     Board,
     Plugin,
     Schedule,
-    /// A channel of notifications.
     Channel,
     /// An account that profiles share.
     Account,
@@ -32,7 +31,6 @@ pub enum NameKind {
     Mission,
     /// An attached file, by its number.
     Attachment,
-    /// A run of a task.
     Run,
 }
 

@@ -24,7 +24,7 @@ pub struct Configured {
     channel: Option<String>,
     /// Board to which its lines apply.
     board: Option<BoardName>,
-    /// Number of its senders.
+    /// Number of people who may use it.
     senders: usize,
     /// Reason why it cannot be used.
     defect: Option<String>,

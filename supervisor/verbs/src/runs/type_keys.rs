@@ -59,7 +59,7 @@ pub struct Type {
     pub leave: bool,
 }
 
-/// A size in characters.
+/// Size of a terminal, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestedSize {

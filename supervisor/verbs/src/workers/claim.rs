@@ -78,7 +78,7 @@ struct StoredClaim {
 pub struct ClaimReply {
     pub task: Task,
     pub run: Run,
-    /// The token of the run.
+    /// Secret with which the worker reports on this run.
     pub token: String,
     /// Path of the socket that accepts the token from programs of the operator's user.
     pub socket: String,

@@ -61,7 +61,6 @@ fn deadline() -> WrittenDuration {
 /// Reply: the answer, and the task of the question.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ConsultReply {
-    /// The task of the question.
     pub task_id: TaskId,
     /// The summary of the run that answered.
     pub answer: String,

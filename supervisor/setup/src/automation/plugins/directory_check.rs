@@ -17,7 +17,7 @@ const FILES: usize = 1000;
 const BYTES: u64 = 16 << 20;
 const DEPTH: usize = 8;
 
-/// Use of a plugin's directory.
+/// Purpose for which the directory of a plugin is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DirectoryUse {
     /// Executed in place: the daemon's user or root must own it, and no other user may write it.
