@@ -17,7 +17,7 @@ use crate::conversation::{Ends, Relay};
 use crate::report::Word;
 use crate::rundir::{Concern, FailedStart, RunDir, RunDirError, RunSpec, Step, VERSION};
 
-/// Not 0, and the shell's code for a command that was not found.
+/// Exit code for a command that was not executed: not 0, and the shell's code for a command that was not found.
 const NOT_EXECUTED: u8 = 127;
 
 /// The step that failed on the way to the command.
@@ -73,7 +73,7 @@ impl ConfineError {
     }
 }
 
-/// Confines this process and execs the run's command; returns only when that failed.
+/// Confines this process and executes the run's command. Returns only if that fails.
 pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     // Only for readers of process lists. The command gets its own name.
     nix::sys::prctl::set_name(c"supervisor-conf").ok();
@@ -181,7 +181,7 @@ fn is_the_runs(command: &Path, context: &policies::RunContext) -> bool {
         && (!command.is_absolute() || run_directories.into_iter().any(|place| command.starts_with(place)))
 }
 
-/// A message of the shim to `confine`.
+/// Arguments of `confine`, as the shim passes them.
 struct Arguments {
     run: PathBuf,
     report: i32,

@@ -128,7 +128,7 @@ impl Ending {
         Some(step)
     }
 
-    /// Returns the reason for which the worker was told to end; none if it was not told, so that it ends by itself.
+    /// Returns the reason for which the worker was asked to end; none if it was not asked.
     pub(crate) fn cause(&self) -> Option<&Cause> {
         (self.done > Done::Nothing).then_some(self.schedule.as_ref()?).map(|schedule| &schedule.cause)
     }

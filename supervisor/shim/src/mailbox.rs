@@ -1,7 +1,7 @@
-//! The messages to the agent, from the run directory to the relay, and what became of them, back.
+//! Passes messages to the agent from the run directory to the relay, and takes the receipts back.
 //!
-//! Each message is passed on once: the shim lives as long as the run, and counts. The relay's word of what became of one is believed
-//! as far as it says something new about a message that was passed on; what it writes is bounded, and nothing waits for it.
+//! Each message is passed on once: the shim lives as long as the run, and counts. A receipt of the relay is accepted if
+//! it is new for a message that was passed on. The output of the relay is bounded, and nothing waits for it.
 
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -26,13 +26,13 @@ pub(crate) struct Mailbox<'a> {
     receipts: Option<PipeReader>,
     /// The number of the next message.
     next: u32,
-    /// True if the file may exist.
+    /// True if the file of the next message may exist.
     is_due: bool,
     /// Rest of the previous message that is not in the pipe yet.
     rest: Vec<u8>,
     unparsed: Vec<u8>,
     record: MessagesRecord,
-    /// True if the file lacks a part of the record.
+    /// True if the file of receipts lacks a part of the record.
     is_unwritten: bool,
 }
 
@@ -51,7 +51,7 @@ impl<'a> Mailbox<'a> {
         }
     }
 
-    /// Looks for the next message when the mailbox is attended.
+    /// Makes the next call of [`Mailbox::attend`] look for a new message.
     pub(crate) fn look(&mut self) {
         self.is_due = true;
     }
@@ -62,18 +62,18 @@ impl<'a> Mailbox<'a> {
         let news = self.take_receipts();
         self.is_unwritten |= !news.is_empty();
         if self.is_unwritten {
-            // A full disk keeps it from the daemon until there is space, or until the next look.
+            // On a full disk the daemon gets the receipts once there is space, or at the next call.
             self.is_unwritten = self.run.write_messages(&self.record).is_err();
         }
         news
     }
 
-    /// The descriptor to read from.
+    /// Returns the descriptor to read from.
     pub(crate) fn source(&self) -> Option<BorrowedFd<'_>> {
         self.receipts.as_ref().map(AsFd::as_fd)
     }
 
-    /// The descriptor to write to, while something waits for room in it.
+    /// Returns the descriptor to write to, while bytes wait for room in it.
     pub(crate) fn sink(&self) -> Option<BorrowedFd<'_>> {
         self.letters.as_ref().filter(|_| !self.rest.is_empty()).map(AsFd::as_fd)
     }
@@ -94,7 +94,7 @@ impl<'a> Mailbox<'a> {
                 Ok(count) => drop(self.rest.drain(..count)),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // The relay has gone, and the run with it.
+                // The relay has ended, and the run with it.
                 Err(_) => {
                     self.letters = None;
                     self.rest = Vec::new();
@@ -107,7 +107,7 @@ impl<'a> Mailbox<'a> {
         let mut news = Vec::new();
         let mut buffer = [0; 1024];
         let Some(pipe) = &mut self.receipts else { return news };
-        // One buffer at a time: whatever writes faster than this waits, and nothing else does.
+        // One buffer at a time: a relay that writes faster waits, and nothing else does.
         match pipe.read(&mut buffer) {
             Ok(0) => self.receipts = None,
             Ok(count) => self.unparsed.extend_from_slice(&buffer[..count]),

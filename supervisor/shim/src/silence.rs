@@ -11,7 +11,7 @@ use crate::activity::Activity;
 /// Number of samples within the limit.
 const SAMPLES: u64 = 4;
 
-/// The time without progress, and its limit; times are microseconds of `CLOCK_BOOTTIME`.
+/// Time without progress, with its limit. Times are microseconds of `CLOCK_BOOTTIME`.
 #[derive(Debug)]
 pub(crate) struct Silence {
     since: u64,

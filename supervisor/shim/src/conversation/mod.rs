@@ -1,5 +1,5 @@
-//! The relay: `confine` becomes it if the agent takes messages while it works. The relay is the agent's parent, in the
-//! sandbox and as the agent's user.
+//! The relay, which `confine` becomes if the agent takes messages while it works. The relay is the agent's parent, in
+//! the sandbox and as the agent's user.
 //!
 //! It passes the agent's output on unchanged and parses it: it sends each message in the agent's form, reports the
 //! receipt of each message to the shim, and ends the conversation when a turn has ended and no message waits. So a
@@ -121,7 +121,7 @@ enum Leaving {
 }
 
 impl Relay {
-    /// Starts the agent. Only the execution of the command can fail.
+    /// Starts the agent. An error means that the command was not executed.
     pub(crate) fn start(
         command: &mut Command,
         conversation: &Conversation,
@@ -163,7 +163,7 @@ impl Relay {
         })
     }
 
-    /// Serves the agent until it ends, and ends in the same way.
+    /// Serves the agent until it ends, then ends in the same way.
     pub(crate) fn run(mut self) -> ExitCode {
         nix::sys::prctl::set_name(c"supervisor-talk").ok();
         let mut prompt = Vec::new();
@@ -193,13 +193,14 @@ impl Relay {
             self.record_receipt(number, Receipt::Unread);
         }
         if matches!(self.leaving, Leaving::Terminated(_) | Leaving::Killed) && !self.has_failed {
-            // Its turn had ended, and its output says how.
+            // Its turn had ended, and its output has the result.
             return ExitCode::SUCCESS;
         }
         if self.has_failed && status.success() { ExitCode::FAILURE } else { end_as(status) }
     }
 
-    /// Passes on the signals that were sent to the worker. For all other processes, this process is the worker.
+    /// Passes on the signals that were sent to the worker, because other processes know only this process as the
+    /// worker.
     fn pass_signals(&self) {
         // The agent is not reaped yet, so the number is still its own.
         let agent = i32::try_from(self.agent.id()).ok().and_then(Pid::from_raw);
@@ -211,8 +212,8 @@ impl Relay {
         }
     }
 
-    /// Returns true if the agent's output is read now. An agent that sends requests and reads no answers is not heard.
-    /// Waiting messages do not count, because an agent may write much before it reads.
+    /// Returns true if the agent's output is read now. The output of an agent that sends requests and reads no answers
+    /// is not read. Waiting messages do not count, because an agent may write much before it reads.
     fn hears(&self) -> bool {
         self.input.answering() < ANSWER_BYTES
     }
@@ -312,7 +313,7 @@ impl Relay {
         }
     }
 
-    /// Ends a program that goes on although its conversation is over.
+    /// Ends a program that continues although its conversation is over.
     fn end_what_lingers(&mut self) {
         if self.input.is_open() || !(self.speech.is_idle() || self.has_failed) {
             self.leaving = Leaving::No;
