@@ -1,5 +1,5 @@
 //! Places that no run may reach, and the relation of another path to them. The start of a daemon, a new task and the
-//! plan of a run all decide here.
+//! plan of a run use these rules.
 //!
 //! See decision 0024.
 

@@ -1,4 +1,4 @@
-//! The part of a policy about files, and how its words become open paths.
+//! Part of a policy about files. Opens the paths that its words name.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ pub struct Files {
     pub shm: Shm,
 }
 
-/// Paths that are granted besides. A list of a policy replaces the list of its base; these are joined.
+/// Paths that are granted in addition. A list of a policy replaces the list of its base, and these lists are joined.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Added {
@@ -62,7 +62,7 @@ impl Added {
     }
 }
 
-/// A granted path: text, or a table with `path` and `optional`.
+/// Granted path: text, or a table with `path` and `optional`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(into = "GrantForm")]
 #[schemars(with = "GrantForm")]
@@ -218,11 +218,11 @@ impl Device {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Proc {
-    /// Not shown.
+    /// `/proc` is not shown.
     #[default]
     None,
-    /// The host's, readable: it names the processes of the host with their arguments. Their memory, environment and
-    /// descriptors stay closed.
+    /// The `/proc` of the host, readable. It shows the processes of the host with their arguments. Their memory,
+    /// environment and descriptors stay closed.
     Host,
 }
 
@@ -230,10 +230,10 @@ pub enum Proc {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Shm {
-    /// Not shown.
+    /// `/dev/shm` is not shown.
     #[default]
     None,
-    /// An instance of the run's own; needs a mount namespace.
+    /// An instance that belongs to the run. It needs a mount namespace.
     Private,
 }
 
@@ -243,7 +243,7 @@ pub(crate) struct Granted {
     pub(crate) links: Vec<Link>,
 }
 
-/// The directories of a run, opened.
+/// Open directories of a run.
 struct Bases {
     workspace: Opened,
     home: Opened,
@@ -331,12 +331,12 @@ impl Files {
         ]
     }
 
-    /// The home of the toolchains that are granted.
+    /// Returns the home directory whose toolchains are granted.
     pub(crate) fn tools_home<'a>(&'a self, context: &'a RunContext) -> Option<&'a Path> {
         self.toolchain_home.as_deref().or(context.toolchain_home.as_deref())
     }
 
-    /// Returns the directories of the toolchains, and whether each may be missing.
+    /// Returns the directories of the toolchains. The flag is true for a directory that may be missing.
     pub(crate) fn toolchain_places(&self, context: &RunContext) -> Vec<(PathBuf, bool)> {
         let Some(home) = self.tools_home(context) else { return Vec::new() };
         self.toolchains.places(home)
@@ -347,7 +347,7 @@ impl Files {
         self.tools_home(context).map(|home| self.toolchains.environment(home)).unwrap_or_default()
     }
 
-    /// Opens the device nodes that there are, but for `ptmx`, which needs its own file system.
+    /// Opens the device nodes that exist, except `ptmx`, which needs its own file system.
     pub(crate) fn open_devices(&self) -> Result<Vec<(Opened, Access)>, PathError> {
         let plain = self.devices.iter().filter(|device| **device != Device::Ptmx);
         plain.filter_map(|device| open_device(device.path()).transpose()).collect()

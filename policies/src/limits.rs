@@ -156,7 +156,7 @@ impl Limits {
         Holders { files: self.files, pids: self.pids }
     }
 
-    /// Sets the soft and hard limits of this process. A lower hard limit that it has inherited is kept.
+    /// Sets the soft and hard limits of this process. A lower inherited hard limit is kept.
     ///
     /// # Errors
     /// Name of the resource that could not be limited, with the number of the error.

@@ -1,12 +1,12 @@
-//! A session of its own, with no inherited signal mask, ignored signal, umask or protection from the OOM killer, that gives
-//! way to the supervisor.
+//! Session of a worker: without an inherited signal mask, ignored signal, umask or protection from the OOM killer, and
+//! with a lower priority than the supervisor.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use nix::sys::signal::SigSet;
 
-/// A worker dies before its supervisor when memory runs out.
+/// Value of `oom_score_adj`, with which a worker dies before its supervisor when memory runs out.
 const OOM_SCORE: &str = "500";
 
 /// Niceness of a worker above its supervisor's (nice(2)): when both want the processor, the worker gets a third of its time.
@@ -45,7 +45,7 @@ pub(crate) fn reset_signals() -> Result<(), std::io::Error> {
     Ok(())
 }
 
-/// Lets new files be the worker's alone.
+/// Closes new files to other users.
 pub(crate) fn set_umask() {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
 }
@@ -53,7 +53,7 @@ pub(crate) fn set_umask() {
 /// Refuses a process with several threads: some restrictions bind only the thread that asks for them.
 ///
 /// # Errors
-/// Fails if there is another thread, or that cannot be known.
+/// Fails if there is another thread, or if that cannot be determined.
 pub(crate) fn require_one_thread() -> Result<(), std::io::Error> {
     let threads = std::fs::read_dir("/proc/self/task")?.count();
     if threads == 1 {
@@ -68,7 +68,7 @@ pub(crate) fn prefer_for_oom() -> Result<(), std::io::Error> {
     std::fs::write("/proc/self/oom_score_adj", OOM_SCORE)
 }
 
-/// Lets the supervisor run before the worker where processor time is short.
+/// Lets the supervisor run before the worker if processor time is short.
 ///
 /// # Errors
 /// Fails if the priority cannot be changed.

@@ -38,7 +38,7 @@ pub struct Support {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum View {
-    /// With the caller's privileges.
+    /// Built with the caller's privileges.
     Privileged,
     /// Built inside a user namespace of the run.
     UserNamespace,

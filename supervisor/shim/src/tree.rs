@@ -232,7 +232,7 @@ impl Tree {
         Some(members)
     }
 
-    /// Signals those of the given processes that are still the processes that were found.
+    /// Signals the given processes, if their numbers still belong to them.
     ///
     /// A number alone may belong to another process by now. The pidfd is opened between two reads of one `/proc`
     /// directory, so it stands for the process with the expected start time.
