@@ -14,7 +14,7 @@ use crate::worktree::Worktree;
 #[serde(deny_unknown_fields)]
 pub struct Claims {
     pub workspace: PathBuf,
-    /// Files, from the workspace on.
+    /// Paths of files, relative to the workspace.
     pub files: Vec<PathBuf>,
     /// Limit on the size of each file, in bytes.
     pub limit: u64,

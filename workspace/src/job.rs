@@ -192,7 +192,7 @@ pub enum Outcome {
     Provided(Head),
     /// Commit at the tip of a branch.
     Committed(Committed),
-    /// The commit at HEAD, in hex, if there is one.
+    /// The commit at HEAD, in hex, if it exists.
     Head(Option<String>),
     /// Commits and changes of a working tree.
     Evidence(repository::Evidence),
