@@ -194,7 +194,7 @@ pub struct Hold {
 /// Effect of a hold at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stance {
-    /// Nothing that it is on may start.
+    /// No task that the hold concerns may start.
     Closed,
     /// A single run may start, to see whether it is served.
     Probe,

@@ -69,7 +69,7 @@ words! {
     BlockKind {
         /// An answer.
         NeedsInput => "needs_input",
-        /// Something that the worker cannot do or does not have.
+        /// An ability or a resource that the worker lacks.
         Capability => "capability",
         /// A condition that should pass.
         Transient => "transient",

@@ -69,7 +69,7 @@ pub enum Gate {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum InitialState {
-    /// As its parents and its time allow.
+    /// Ready, scheduled or waiting, as its parents and its time allow.
     #[default]
     Normal,
     Triage,

@@ -50,7 +50,8 @@ pub(super) fn shell(uri: &Uri) -> Option<Asset> {
 pub(super) fn unversioned(path: &str) -> Option<(&str, bool)> {
     let Some(rest) = path.strip_prefix(VERSION) else { return Some((path, false)) };
     let (version, name) = rest.split_once('/')?;
-    // A statement of its own ends the lock, which `look` takes again: after a restart of the daemon no shell has been made.
+    // The lock is released at the end of this statement, because `look` takes it again: after a restart of the daemon,
+    // no shell exists yet.
     let known = SITE.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let now = known.unwrap_or_else(look);
     (version == now.version).then_some((name, true))

@@ -184,7 +184,7 @@ impl CallHandler {
     }
 }
 
-/// Logs a call. A script continues if that is refused: the log already has the changes of its calls.
+/// Logs a call. A refusal does not end the script, because the log has the changes of its calls in any case.
 pub(super) async fn note(client: &Client, call: ToolCall) {
     let task_id = client.worker().map(|worker| worker.task.clone());
     let tool = call.tool.clone();
