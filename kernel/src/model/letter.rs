@@ -125,7 +125,7 @@ pub struct Letter {
 
 /// Messages of one tenant to one address, which are delivered one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Crowd {
+pub struct DeliveryQueue {
     pub address: Address,
     pub tenant: Option<Tenant>,
     /// Time at which the first message is tried.
@@ -133,9 +133,6 @@ pub struct Crowd {
     /// Number of waiting messages.
     pub waiting: u32,
 }
-
-/// Messages that wait for delivery, by address and tenant.
-pub type Heads = Vec<Crowd>;
 
 /// Selection of messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
