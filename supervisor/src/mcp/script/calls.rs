@@ -68,9 +68,9 @@ impl ScriptCalls {
     /// Serves the calls of a script until it closes its end.
     pub(super) fn serve(board: Arc<ToolBoard>, tools: Vec<&'static VerbTool>, socket: UnixStream) -> Self {
         let made = Arc::new(AtomicU64::new(0));
-        let desk = CallHandler { board, tools, made: Arc::clone(&made) };
+        let handler = CallHandler { board, tools, made: Arc::clone(&made) };
         let serving = tokio::spawn(async move {
-            if let Err(error) = desk.answer_all(socket).await {
+            if let Err(error) = handler.answer_all(socket).await {
                 tracing::debug!(%error, "script_left");
             }
         });

@@ -37,8 +37,8 @@ pub struct Configured {
 
 /// Returns the chats of the configuration.
 fn configured(service: &Service) -> Vec<Configured> {
-    let desk = service.chats();
-    let chats = desk.chats(service.root());
+    let registry = service.chats();
+    let chats = registry.chats(service.root());
     let one = |name: &str| {
         let (file, defect) = match chats.find(name) {
             Lookup::Usable(file) => (Some(file), channel_of(service, file).err()),
@@ -52,7 +52,7 @@ fn configured(service: &Service) -> Vec<Configured> {
             senders: file.map_or(0, |file| file.senders.len()),
             defect,
             served: service.daemon().is_some(),
-            line: desk.connection(name),
+            line: registry.connection(name),
         }
     };
     chats.names().map(one).collect()
