@@ -192,7 +192,7 @@ async fn stories(
     progress.done(&format!("{from} ({} at {:.10})", Counted(clone.files, "file"), clone.commit));
     report.repository = Some(clone.clone());
     if let RepositorySource::Repository { path, .. } = source {
-        played.after_clone = Some(repository::standing(path)?);
+        played.after_clone = Some(repository::snapshot(path)?);
     }
     report.took("clone", progress.elapsed().saturating_sub(started));
 

@@ -101,7 +101,7 @@ impl Command for ListChats {
             return;
         }
         let rows = reply.iter().map(|chat| {
-            let (ink, word) = standing(chat);
+            let (ink, word) = state_of(chat);
             [
                 Cell::from(chat.name.clone()),
                 Cell::or_dash(chat.channel.as_ref()),
@@ -122,7 +122,7 @@ fn since(at: Timestamp) -> String {
     timestamp::local(at)
 }
 
-fn standing(chat: &Configured) -> (Ink, &'static str) {
+fn state_of(chat: &Configured) -> (Ink, &'static str) {
     match (&chat.defect, chat.served, chat.line.connected) {
         (Some(_), _, _) => (Ink::Red, "disabled"),
         (None, false, _) => (Ink::Dim, "no daemon"),
