@@ -108,7 +108,8 @@ fn confine(
     channel: Option<(i32, i32)>,
 ) -> Result<Relay, FailedStart> {
     let failed = |error: ConfineError| error.described();
-    let ends = channel.map(|(letters, receipts)| own_ends(letters, receipts)).transpose().map_err(failed)?;
+    let ends =
+        channel.map(|(messages, receipts)| own_ends(messages, receipts)).transpose().map_err(failed)?;
     let spec = RunDir::open(run).and_then(|run| run.spec()).map_err(ConfineError::Spec).map_err(failed)?;
     let RunSpec {
         argv,
@@ -196,8 +197,8 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Arguments, Con
     let numbers: Vec<i32> = arguments.map(number).collect::<Result<_, _>>()?;
     match numbers[..] {
         [report, shim] => Ok(Arguments { run, report, shim, channel: None }),
-        [report, shim, letters, receipts] => {
-            Ok(Arguments { run, report, shim, channel: Some((letters, receipts)) })
+        [report, shim, messages, receipts] => {
+            Ok(Arguments { run, report, shim, channel: Some((messages, receipts)) })
         }
         _ => Err(ConfineError::Usage),
     }
@@ -222,8 +223,8 @@ fn own(descriptor: i32, side: PipeEnd) -> Result<File, ConfineError> {
     Ok(opened)
 }
 
-fn own_ends(letters: i32, receipts: i32) -> Result<Ends, ConfineError> {
-    Ok(Ends { letters: own(letters, PipeEnd::Read)?, receipts: own(receipts, PipeEnd::Write)? })
+fn own_ends(messages: i32, receipts: i32) -> Result<Ends, ConfineError> {
+    Ok(Ends { messages: own(messages, PipeEnd::Read)?, receipts: own(receipts, PipeEnd::Write)? })
 }
 
 fn report_word(report: &mut File, word: &Word) -> io::Result<()> {

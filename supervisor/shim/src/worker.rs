@@ -83,7 +83,7 @@ impl Worker {
         let channel = channel.map_err(SpawnError::Messages)?;
         let (channel, ends) = channel.unzip();
         let descriptors =
-            ends.iter().flat_map(|(letters, receipts)| [letters.as_raw_fd(), receipts.as_raw_fd()]);
+            ends.iter().flat_map(|(messages, receipts)| [messages.as_raw_fd(), receipts.as_raw_fd()]);
 
         let spawned = Command::new(OWN_BINARY)
             .arg0("supervisor-confine")
@@ -150,12 +150,12 @@ fn pipes(child: &mut Child, owner: Option<(u32, u32)>) -> io::Result<(OwnedFd, O
 
 /// Makes the pipes of messages. Returns the shim's ends, and the ends that `confine` inherits.
 fn open_channel() -> io::Result<(Channel, (PipeReader, PipeWriter))> {
-    let ((letters_end, letters), (receipts, receipts_end)) = (io::pipe()?, io::pipe()?);
-    for fd in [letters_end.as_fd(), receipts_end.as_fd()] {
+    let ((messages_end, messages), (receipts, receipts_end)) = (io::pipe()?, io::pipe()?);
+    for fd in [messages_end.as_fd(), receipts_end.as_fd()] {
         fcntl(fd, FcntlArg::F_SETFD(FdFlag::empty()))?;
     }
-    for fd in [letters.as_fd(), receipts.as_fd()] {
+    for fd in [messages.as_fd(), receipts.as_fd()] {
         rustix::io::ioctl_fionbio(fd, true)?;
     }
-    Ok((Channel { letters, receipts }, (letters_end, receipts_end)))
+    Ok((Channel { messages, receipts }, (messages_end, receipts_end)))
 }

@@ -324,18 +324,18 @@ impl RunDir {
 
     /// Stores a message for the shim. Storing the same message again changes nothing, because the shim takes each
     /// number once. The shim looks for messages when it begins, and at SIGUSR1, which the caller sends.
-    pub fn post(&self, letter: &AgentMessage) -> Result<(), RunDirError> {
+    pub fn post(&self, message: &AgentMessage) -> Result<(), RunDirError> {
         let inbox = self.path.join(INBOX);
         let made = match DirBuilder::new().mode(0o700).create(&inbox) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             made => made,
         };
-        made.and_then(|()| write_json(&inbox, &letter.number.to_string(), letter))
-            .map_err(|source| RunDirError::Write { path: inbox.join(letter.number.to_string()), source })
+        made.and_then(|()| write_json(&inbox, &message.number.to_string(), message))
+            .map_err(|source| RunDirError::Write { path: inbox.join(message.number.to_string()), source })
     }
 
     /// Reads a message in the form in which it is passed on: a line. None if there is no such message.
-    pub(crate) fn letter(&self, number: u32) -> io::Result<Option<Vec<u8>>> {
+    pub(crate) fn message(&self, number: u32) -> io::Result<Option<Vec<u8>>> {
         match fs::read(self.path.join(INBOX).join(number.to_string())) {
             Ok(line) => Ok(Some(line)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
