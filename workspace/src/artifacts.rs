@@ -62,7 +62,7 @@ pub fn take(workspace: &Path, path: &Path, limit: u64, to: &mut dyn Write) -> Re
 }
 
 /// Refuses a file that [`take`] could not copy in its present state.
-pub(crate) fn look(workspace: &Path, path: &Path, limit: u64) -> Result<(), ArtifactError> {
+pub(crate) fn check(workspace: &Path, path: &Path, limit: u64) -> Result<(), ArtifactError> {
     open_file(workspace, path, limit).map(drop)
 }
 

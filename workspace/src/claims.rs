@@ -47,7 +47,7 @@ impl Claims {
     /// Fails if this user cannot open or read the repository.
     pub(crate) fn first_unfounded(&self) -> Result<Option<Unfounded>, WorkspaceError> {
         for path in &self.files {
-            if let Err(error) = artifacts::look(&self.workspace, path, self.limit) {
+            if let Err(error) = artifacts::check(&self.workspace, path, self.limit) {
                 return Ok(Some(Unfounded::File { path: path.clone(), why: error.to_string() }));
             }
         }

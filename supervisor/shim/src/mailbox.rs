@@ -52,7 +52,7 @@ impl<'a> Mailbox<'a> {
     }
 
     /// Makes the next call of [`Mailbox::attend`] look for a new message.
-    pub(crate) fn look(&mut self) {
+    pub(crate) fn notice_message(&mut self) {
         self.is_due = true;
     }
 
@@ -179,7 +179,7 @@ mod tests {
         ends.run.post(&message(2, "y")).unwrap();
         mailbox.attend();
         assert_eq!(read(&mut ends.messages), "", "it looks when it is asked to");
-        mailbox.look();
+        mailbox.notice_message();
         mailbox.attend();
         let text = read(&mut ends.messages);
         let numbers: Vec<u32> =

@@ -218,7 +218,7 @@ impl Tree {
         let mut queue: Vec<i32> =
             Process::new(self.me).map_or_else(|_| Some(Vec::new()), |me| source.children_of(&me))?;
         while let Some(pid) = queue.pop() {
-            let Ok((process, member, parent)) = look(pid) else { continue };
+            let Ok((process, member, parent)) = read_member(pid) else { continue };
             if !known.contains(&parent) || !known.insert(pid) {
                 continue;
             }
@@ -263,7 +263,7 @@ impl From<Member> for Straggler {
     }
 }
 
-fn look(pid: i32) -> ProcResult<(Process, Member, i32)> {
+fn read_member(pid: i32) -> ProcResult<(Process, Member, i32)> {
     let process = Process::new(pid)?;
     let stat = process.stat()?;
     // The first thread of a process may have ended while others live, and the state is that thread's alone.

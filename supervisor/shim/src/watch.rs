@@ -216,7 +216,7 @@ impl<'a> Watch<'a> {
     fn pass_messages(&mut self) -> bool {
         let Some(mailbox) = &mut self.mailbox else { return false };
         if self.signals.take_message() {
-            mailbox.look();
+            mailbox.notice_message();
         }
         let news = mailbox.attend();
         for Received { number, receipt } in &news {

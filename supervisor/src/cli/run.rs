@@ -257,7 +257,7 @@ async fn follow(client: &Client, task: &TaskId, output: Output) -> Result<ShownT
     let mut waits = ReportedReasons::default();
     let mut served = DaemonWatch::default();
     loop {
-        served.look(client);
+        served.check(client);
         // The cursor is read before the task, so that a start in between ends the wait early.
         events.since = client.call(&events).await?.cursor;
         let shown = client.call(&show).await?;

@@ -59,7 +59,7 @@ impl<'a> Carrier<'a> {
     }
 
     /// Reports the changes since the last look.
-    pub(super) async fn look(&mut self, stage: ProgramStage) {
+    pub(super) async fn report_changes(&mut self, stage: ProgramStage) {
         loop {
             let done = match self.board.look() {
                 Ok(done) => done,

@@ -36,7 +36,7 @@ use base::environment;
 use base::failure::Failure;
 use base::terminal::{complain, print};
 
-/// Interval between two looks. Another process's database sends no notifications, and a look reads only a few pages.
+/// Interval between two ticks. Another process's database sends no notifications, and a look reads only a few pages.
 const LOOK: Duration = Duration::from_millis(500);
 /// Variable with the path of the program's board.
 const DATABASE: &str = "HERMES_KANBAN_DB";
@@ -87,7 +87,7 @@ async fn work(words: &[OsString]) -> Result<u8, Failure> {
     };
     let mut carrier = Carrier::new(&client, board, &task);
     let status = follow(&mut child, &mut ended, &mut carrier).await.map_err(failed)?;
-    carrier.look(ProgramStage::Over).await;
+    carrier.report_changes(ProgramStage::Over).await;
     if let Some(line) = conversations.used(code(status)) {
         drop(print(&format!("\n{line}\n")));
     }
@@ -105,14 +105,14 @@ async fn follow(
     ended: &mut tokio::signal::unix::Signal,
     carrier: &mut Carrier<'_>,
 ) -> io::Result<ExitStatus> {
-    let mut looks = tokio::time::interval(LOOK);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ticks = tokio::time::interval(LOOK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             // Cancel-safe: the child is awaited again in the next turn.
             status = child.wait() => return status,
             _ = ended.recv() => {}
-            _ = looks.tick() => carrier.look(ProgramStage::Working).await,
+            _ = ticks.tick() => carrier.report_changes(ProgramStage::Working).await,
         }
     }
 }
