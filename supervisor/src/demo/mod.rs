@@ -271,7 +271,7 @@ fn put_away(
 ) {
     if keep {
         let dir = place.leave();
-        report.further = kept(&dir, played);
+        report.further = commands_for_kept_root(&dir, played);
         report.root = Some(dir.join(ROOT));
         return;
     }
@@ -289,7 +289,7 @@ fn put_away(
 }
 
 /// Returns commands with which a person can examine a kept root.
-fn kept(dir: &Path, played: &FinishedStories) -> Vec<NextCommand> {
+fn commands_for_kept_root(dir: &Path, played: &FinishedStories) -> Vec<NextCommand> {
     let (at, base) = (dir.join(ROOT), dir.display());
     let at = at.display();
     let mut further = Vec::new();

@@ -164,14 +164,14 @@ impl<'a> Carrier<'a> {
             "skills",
             card.skills.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default(),
         );
-        put("workspace", json!(self.place(card)));
+        put("workspace", json!(self.workspace_of(card)));
         put("branch", json!(card.branch));
         Value::Object(request)
     }
 
     /// Returns the workspace of a new task. If the model names none, the program stores its own task's workspace; here
     /// the task gets its own.
-    fn place(&self, card: &ProjectedCard) -> Option<String> {
+    fn workspace_of(&self, card: &ProjectedCard) -> Option<String> {
         let (kind, path) = (card.workspace.0.as_deref()?, card.workspace.1.as_deref()?);
         let is_named = matches!(kind, "dir" | "worktree") && path != self.workspace;
         is_named.then(|| format!("{kind}:{path}"))

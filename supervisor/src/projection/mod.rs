@@ -37,7 +37,7 @@ use base::failure::Failure;
 use base::terminal::{complain, print};
 
 /// Interval between two ticks. Another process's database sends no notifications, and a look reads only a few pages.
-const LOOK: Duration = Duration::from_millis(500);
+const INTERVAL: Duration = Duration::from_millis(500);
 /// Variable with the path of the program's board.
 const DATABASE: &str = "HERMES_KANBAN_DB";
 /// Variable with the program's task. Without it, the program has no board tools.
@@ -69,7 +69,7 @@ async fn work(words: &[OsString]) -> Result<u8, Failure> {
         .ok_or_else(|| Failure::failed("it names no program").hint("`supervisor help docs/lanes.md`"))?;
     let client = Client::of_this_run()?;
     let task = facts::gather(&client).await?;
-    let path = place()?;
+    let path = make_database_directory()?;
     let unmade = |e| Failure::failed(format!("its board cannot be made: {e}"));
     let board = Projection::make(&path, &task).map_err(unmade)?;
     let failed = |e: io::Error| Failure::failed(format!("failed to start: {e}"));
@@ -105,7 +105,7 @@ async fn follow(
     ended: &mut tokio::signal::unix::Signal,
     carrier: &mut Carrier<'_>,
 ) -> io::Result<ExitStatus> {
-    let mut ticks = tokio::time::interval(LOOK);
+    let mut ticks = tokio::time::interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
@@ -118,7 +118,7 @@ async fn follow(
 }
 
 /// Makes the empty directory of the database, in the home of the run. Returns the database's path.
-fn place() -> Result<PathBuf, Failure> {
+fn make_database_directory() -> Result<PathBuf, Failure> {
     let home = environment::text("HOME").ok_or_else(|| Failure::failed("HOME is not set"))?;
     let dir = Path::new(&home).join(".kanban-of-the-run");
     let removed = std::fs::remove_dir_all(&dir);
