@@ -138,7 +138,7 @@ impl Root {
         self.state.join("sessions").join(board.as_str())
     }
 
-    /// Returns the directory of what outlives workers' homes: logins and agents' memories.
+    /// Returns the directory of the parts of workers' homes that outlive a run: logins and agents' memories.
     pub fn retained_homes(&self) -> PathBuf {
         self.state.join("kept")
     }

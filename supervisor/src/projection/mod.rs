@@ -36,7 +36,8 @@ use base::environment;
 use base::failure::Failure;
 use base::terminal::{complain, print};
 
-/// Interval between two ticks. Another process's database sends no notifications, and a look reads only a few pages.
+/// Interval between two reads of the database. Another process's database sends no notifications, and a read costs only
+/// a few pages.
 const INTERVAL: Duration = Duration::from_millis(500);
 /// Variable with the path of the program's board.
 const DATABASE: &str = "HERMES_KANBAN_DB";

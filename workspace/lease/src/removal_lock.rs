@@ -20,13 +20,13 @@ use crate::lock;
 /// Longest wait for a removal. Most removals take milliseconds. After a longer one, the start is tried again later.
 const LONGEST: Duration = Duration::from_secs(10);
 /// Pause between two attempts. The kernel has no wait for a file lock with a time limit (flock(2)).
-const LOOK: Duration = Duration::from_millis(5);
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Returns a function that pauses between two attempts. The function returns false once [`LONGEST`] has passed.
 pub(crate) fn timeout() -> impl FnMut() -> bool {
     let until = Instant::now() + LONGEST;
     move || {
-        std::thread::sleep(LOOK);
+        std::thread::sleep(PAUSE);
         Instant::now() < until
     }
 }
