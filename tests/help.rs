@@ -55,7 +55,7 @@ fn the_help_shows_the_first_steps_and_the_exit_codes() {
           --user          Use this user's own service (XDG directories); the default for everyone else
           --board <NAME>  The board to work on [env: SUPERVISOR_BOARD=]
           --json          Print JSON, errors included
-          --color <WHEN>  When to colour [default: auto] [possible values: auto, always, never]
+          --color <WHEN>  Use of colours [default: auto] [possible values: auto, always, never]
 
     A first tour:
       supervisor demo                    see it work, with real processes

@@ -77,7 +77,7 @@ pub use model::id::{
     ApprovalClass, AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, LetterId, PluginName, Pool,
     Profile, RequestId, RunId, ScheduleName, TaskId, Tenant, Tick,
 };
-pub use model::letter::{Address, Crowd, Heads, Letter, LetterState, Letters, Mail, Notice, NoticeKind};
+pub use model::letter::{Address, DeliveryQueue, Letter, LetterState, Letters, Mail, Notice, NoticeKind};
 pub use model::limits;
 pub use model::log::{Folded, Horizon};
 pub use model::measured::Measured;

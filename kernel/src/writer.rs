@@ -81,7 +81,7 @@ impl fmt::Debug for FailPoints {
     }
 }
 
-/// Options of a writer.
+/// Parts of a board's writer that differ between a daemon and a test.
 #[derive(Clone)]
 pub struct WriterOptions {
     /// Source of time.

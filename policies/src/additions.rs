@@ -10,7 +10,7 @@ use crate::policy::Policy;
 use crate::secret_stores::SecretStores;
 use crate::secrets::Secret;
 
-/// Additions to a policy.
+/// Hosts, secrets and brokers that the lane of a run adds to its policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Additions {
     /// Hosts, where the policy has a proxy.

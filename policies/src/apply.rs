@@ -119,7 +119,7 @@ impl Plan {
         if let Some(view) = self.view {
             view.enter()?;
         }
-        // With the privileges that made the view.
+        // The caller still has the privileges that made the view.
         if self.loopback {
             loopback::enter()?;
         }
@@ -150,7 +150,7 @@ impl Plan {
         privileges::forbid_new()?;
         layers.push(LayerReport::enforced(Layer::NoNewPrivs));
 
-        // As the worker, so that a workspace that it cannot enter is found here.
+        // The process is the worker's user by now, so a workspace that this user cannot enter is found here.
         let entered = if in_view {
             nix::unistd::chdir(&workspace).map_err(std::io::Error::from)
         } else {

@@ -1,5 +1,5 @@
 //! Places that no run may reach, and the relation of another path to them. The start of a daemon, a new task and the
-//! plan of a run all decide here.
+//! plan of a run use these rules.
 //!
 //! See decision 0024.
 
@@ -55,7 +55,7 @@ impl Boundary {
     /// Locates places, as they are mounted now.
     ///
     /// # Errors
-    /// When the kernel's table of mounts cannot be read.
+    /// Fails if the kernel's table of mounts cannot be read.
     pub fn around(places: &[PathBuf]) -> io::Result<Self> {
         let table = MountTable::read()?;
         Ok(Self { places: located(&table, places), table })

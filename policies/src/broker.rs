@@ -1,5 +1,5 @@
-//! Brokers: hosts that a run asks in the clear at its own proxy, which adds a header with a secret and asks the host over TLS.
-//! The run never has the secret.
+//! Brokers: hosts that a run addresses without TLS at its own proxy, which adds a header with a secret and connects to
+//! the host over TLS. The run never has the secret.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use crate::hosts::{Host, HostError, Target};
 use crate::network::Mode;
 use crate::secrets::Secret;
 
-/// The port of a host that is named without one.
+/// Default port of a host.
 const USUAL_PORT: u16 = 443;
 /// Value of a key's variable, for programs that do not start without one.
 pub(crate) const NO_KEY: &str = "key-of-the-broker";
@@ -21,30 +21,30 @@ pub(crate) const NO_KEY: &str = "key-of-the-broker";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Broker {
-    /// The host, with its port where that is not 443.
+    /// The host, with its port if that is not 443.
     pub host: BrokerHost,
-    /// The header that has the secret. Headers of that name that a run sends are left out.
+    /// The header with the secret. If a run sends headers of that name, the proxy removes them.
     pub header: HeaderName,
     /// Text before the secret in the header, such as `Bearer`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<Token>,
-    /// Source of the secret.
+    /// Secret that the proxy puts into the request.
     pub secret: Secret,
-    /// True if a run goes without the broker where the secret is missing.
+    /// True if a run starts without the broker when the secret is missing.
     #[serde(default)]
     pub optional: bool,
-    /// The variable that leads the program to the proxy in the place of the host.
+    /// The variable that makes the program connect to the proxy instead of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url_env: Option<String>,
-    /// Path behind the host there, such as `/v1`.
+    /// Path that the proxy adds to the host, such as `/v1`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub base_url_path: String,
-    /// The variable of the key that the program does not start without. It gets a word that is no key.
+    /// The variable of a key without which the program does not start. Its value is a placeholder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_env: Option<String>,
 }
 
-/// The host of a broker.
+/// Host and port of a service that a broker serves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -60,7 +60,7 @@ impl BrokerHost {
 impl FromStr for BrokerHost {
     type Err = HostError;
 
-    /// Reads a host as it stands in a policy, and as the first part of the path of a request.
+    /// Reads a host as a policy and the first part of a request's path have it.
     fn from_str(text: &str) -> Result<Self, HostError> {
         let target = Target::parse(text, Some(USUAL_PORT))?;
         match target.host {
@@ -85,7 +85,7 @@ impl From<BrokerHost> for String {
     }
 }
 
-/// As it stands in the path and in the header `Host`.
+/// Writes the host as the path and the header `Host` have it.
 impl fmt::Display for BrokerHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
@@ -95,7 +95,7 @@ impl fmt::Display for BrokerHost {
     }
 }
 
-/// A word of HTTP (RFC 9110, section 5.6.2).
+/// A token of HTTP (RFC 9110, section 5.6.2).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -126,7 +126,7 @@ impl fmt::Display for Token {
     }
 }
 
-/// The name of a header, in small letters.
+/// The name of a header, in lower case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -173,7 +173,7 @@ impl Broker {
             .then(|| "a broker is a part of the proxy: it needs [network] mode = \"proxy\"".to_owned())
     }
 
-    /// Returns the address at which a run asks the host, without the path of [`Broker::base_url_path`].
+    /// Returns the address at which a run reaches the host, without [`Broker::base_url_path`].
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{PROXY_PORT}/{}", self.host)
     }
@@ -188,12 +188,12 @@ impl Broker {
         self.scheme.as_ref().map(|scheme| format!("{scheme} ")).unwrap_or_default()
     }
 
-    /// Returns the variables that lead a run to the broker.
+    /// Returns the variables by which a run finds the broker.
     fn variables(&self) -> impl Iterator<Item = &String> {
         self.base_url_env.iter().chain(&self.key_env)
     }
 
-    /// Returns its defects, without regard to others.
+    /// Returns the defect of the broker itself; none if there is none.
     pub fn defect(&self) -> Option<String> {
         let is_name = |name: &str| {
             !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')

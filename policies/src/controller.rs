@@ -26,8 +26,8 @@ impl Controller {
         }
     }
 
-    /// Returns true if nothing else enforces the limit. Processes are counted by `RLIMIT_NPROC` too, where the user is the run's
-    /// own.
+    /// Returns true if only the controller enforces the limit. For processes, `RLIMIT_NPROC` is a second limit if the
+    /// run has its own user.
     pub(crate) fn is_alone(self) -> bool {
         match self {
             Self::Cpu | Self::Memory => true,

@@ -18,7 +18,7 @@ use crate::toolchains::Toolchain;
 /// Limit on the hosts of a policy that a proposed line repeats beside the new host.
 const REPEATED: usize = 8;
 
-/// Something that a policy denies.
+/// Act that a policy denies, with the line that would allow it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denial {
     /// The act, such as `executing /home/ann/.cargo/bin/cargo`.

@@ -1,12 +1,14 @@
-//! The way of a run to its proxy: a port of its own loopback interface, whose listening socket is outside.
+//! Connects a run to its proxy: a port of the run's own loopback interface, whose listening socket is outside of the
+//! run.
 //!
 //! ```text
-//! confine, in the run's network ──listener──► keeper (the shim) ◄──asks── who serves the proxy (a daemon, and the next one)
+//! confine, in the run's network ──listener──► keeper (the shim) ◄──asks── daemon that serves the proxy
 //! ```
 //!
-//! A socket belongs to the network in which it was made, wherever its descriptor goes. So who accepts from it knows by
-//! construction which run calls, and the run has no other way than this one. The keeper has the socket as long as the run
-//! lives, and gives it to each daemon that asks: what the worker connects to while there is none waits in its queue.
+//! A socket belongs to the network in which it was made, wherever its descriptor goes. So a process that accepts from
+//! it knows by construction which run connects, and the run has no other connection to the outside. The keeper has the
+//! socket as long as the run lives, and gives it to each daemon that asks. While there is no daemon, connections of the
+//! worker wait in the queue of the socket.
 //!
 //! See decision 0091.
 
@@ -23,8 +25,8 @@ use rustix::net::{
     SendFlags, recvmsg, sendmsg,
 };
 
-/// The port of the run's loopback interface. Nothing else is in its network before the worker, so any would do; this one is
-/// usual for proxies.
+/// The port on the run's loopback interface. No other process listens in the run's network before the worker starts, so
+/// any number would be free; this number is usual for proxies.
 pub const PROXY_PORT: u16 = 3128;
 /// Limit on the connections of a run that wait to be accepted.
 const BACKLOG: i32 = 128;
@@ -35,7 +37,7 @@ const ASK: u8 = b'a';
 /// Limit on the clients that wait for a listening socket: the daemon, and a daemon that has ended meanwhile.
 const WAITING: usize = 4;
 
-/// A step on the way of a listening socket that failed.
+/// Failed step of handing a listening socket over.
 #[derive(Debug, thiserror::Error)]
 #[error("hand over the listening socket of the proxy: {step} {}: {source}", .path.display())]
 pub struct EgressError {
@@ -45,7 +47,7 @@ pub struct EgressError {
     source: io::Error,
 }
 
-/// The way on which a run hands its listening socket over.
+/// Connection over which a run hands its listening socket over.
 #[derive(Debug)]
 pub(crate) struct Egress {
     keeper: UnixDatagram,
@@ -53,7 +55,7 @@ pub(crate) struct Egress {
 }
 
 impl Egress {
-    /// Opens the way to a keeper, before the caller is restricted.
+    /// Connects to a keeper, before the caller is restricted.
     pub(crate) fn to(path: &Path) -> Result<Self, EgressError> {
         let opened = connect(path).map_err(at("connect to", path))?;
         Ok(Self { keeper: opened, path: path.to_owned() })
@@ -71,7 +73,7 @@ impl Egress {
     }
 }
 
-/// Keeps the listening socket of a run.
+/// Holder of the listening socket of a run.
 #[derive(Debug)]
 pub struct Keeper {
     socket: UnixDatagram,
@@ -80,10 +82,11 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Waits at a path for a listening socket, and for who asks for it. The directory must be closed to the run.
+    /// Waits at a path for a listening socket, and for clients that ask for it. The directory must be closed to the
+    /// run.
     ///
     /// # Errors
-    /// Where the socket cannot be made.
+    /// Fails if the socket cannot be made.
     pub fn bind(path: &Path) -> Result<Self, EgressError> {
         let bind = || {
             let (_dir, short) = short(path)?;
@@ -95,7 +98,7 @@ impl Keeper {
         Ok(Self { socket, listener: None, waiting: Vec::new() })
     }
 
-    /// Takes what has come, and gives the listening socket to those who want it. Never blocks.
+    /// Takes pending messages, and gives the listening socket to the clients that ask for it. Never blocks.
     pub fn attend(&mut self) {
         while let Ok(Some((word, fd))) = receive(&self.socket) {
             match word {
@@ -106,7 +109,7 @@ impl Keeper {
         }
         let Some(listener) = &self.listener else { return };
         for asker in self.waiting.drain(..) {
-            // Who is gone needs none.
+            // A client that has ended needs no socket.
             drop(send(&asker, LISTENER, listener.as_fd()));
         }
     }
@@ -122,7 +125,7 @@ impl AsFd for Keeper {
 /// [`receive_listener`], or when the keeper has ended.
 ///
 /// # Errors
-/// `NotFound` or `ConnectionRefused` where there is no keeper: not yet, or no longer.
+/// `NotFound` or `ConnectionRefused` if there is no keeper: not yet, or no longer.
 pub fn ask_keeper(path: &Path) -> io::Result<UnixStream> {
     let keeper = connect(path)?;
     let (keeper_end, other) = UnixStream::pair()?;
@@ -132,10 +135,10 @@ pub fn ask_keeper(path: &Path) -> io::Result<UnixStream> {
     Ok(keeper_end)
 }
 
-/// Takes the listening socket out of an answer, not blocking; none if the keeper has ended without one.
+/// Takes the listening socket out of a reply, without blocking. None if the keeper has ended without a reply.
 ///
 /// # Errors
-/// `WouldBlock` where there is no answer yet.
+/// `WouldBlock` if there is no reply yet.
 pub fn receive_listener(answer: impl AsFd) -> io::Result<Option<TcpListener>> {
     let Some((_, fd)) = receive(answer)? else { return Ok(None) };
     let listener = TcpListener::from(fd);
@@ -143,7 +146,8 @@ pub fn receive_listener(answer: impl AsFd) -> io::Result<Option<TcpListener>> {
     Ok(Some(listener))
 }
 
-/// Returns a short path to the same file: the path of a socket has to fit into 107 bytes. It is valid while the directory is open.
+/// Returns a short path to the same file, because the path of a socket has at most 107 bytes. It is valid while the
+/// directory is open.
 fn short(path: &Path) -> io::Result<(OwnedFd, PathBuf)> {
     let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -169,7 +173,7 @@ fn send(socket: impl AsFd, word: u8, fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Receives a word with its descriptor; none if the other side has ended, or has sent none.
+/// Receives a message with its descriptor; none if the other side has ended, or has sent none.
 fn receive(socket: impl AsFd) -> io::Result<Option<(u8, OwnedFd)>> {
     let (mut word, mut space) = ([0_u8], [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))]);
     let mut with = RecvAncillaryBuffer::new(&mut space);

@@ -13,7 +13,7 @@ use crate::secrets::Secret;
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Environment {
-    /// Names that are passed on; `LC_*` stands for the locale's categories.
+    /// Names of variables that are passed on. `LC_*` stands for the categories of the locale.
     pub pass: Vec<Name>,
     /// Variables with their values.
     pub set: BTreeMap<String, String>,
@@ -22,7 +22,7 @@ pub struct Environment {
     pub secret: BTreeMap<String, Secret>,
 }
 
-/// The name of a variable, or `LC_*`.
+/// Name of a variable, or `LC_*`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -47,9 +47,10 @@ impl AsRef<String> for Name {
     }
 }
 
-/// Variables that tell programs their proxy. Some read the small letters alone, some the capitals (curl(1), "ENVIRONMENT").
+/// Variables by which programs find their proxy. Some programs read only the names in lower case, some only the upper
+/// case (curl(1), "ENVIRONMENT").
 pub(crate) const PROXY: [&str; 3] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
-/// Variables that tell programs which hosts they reach without their proxy.
+/// Variables with the hosts that programs reach without their proxy.
 pub(crate) const NO_PROXY: &str = "NO_PROXY";
 /// Returns true if the supervisor sets a variable for each run, so that a policy's value would have no effect.
 pub(crate) fn is_reserved(name: &str, mode: Mode) -> bool {
@@ -68,7 +69,7 @@ impl From<Name> for String {
 }
 
 impl fmt::Debug for Environment {
-    /// Values may be secrets; only names are shown.
+    /// Shows only names, because values may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Environment")
             .field("pass", &self.pass)

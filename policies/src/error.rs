@@ -12,7 +12,7 @@ pub enum PolicyError {
         origin: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// The key, where there is one on that line.
+        /// The key, if there is one on that line.
         key: Option<String>,
         /// The defect.
         message: String,
@@ -25,7 +25,7 @@ pub enum PolicyError {
         line: usize,
         /// The name given.
         base: String,
-        /// The names that exist.
+        /// The existing names.
         known: Vec<String>,
     },
     /// The policies that it extends lead back to itself.
@@ -67,10 +67,10 @@ pub enum PolicyError {
         path: PathBuf,
         /// Relation of the path to the place.
         relation: &'static str,
-        /// The supervisor's place.
+        /// Path of the supervisor's own file or directory.
         place: PathBuf,
     },
-    /// A broker of the policy cannot be so.
+    /// A broker of the policy is invalid.
     Broker {
         /// The file.
         origin: PathBuf,
@@ -125,7 +125,7 @@ impl PolicyError {
         }
     }
 
-    /// Returns the key, where there is one on that line.
+    /// Returns the key, if there is one on that line.
     pub fn key(&self) -> Option<&str> {
         match self {
             Self::Text { key, .. } => key.as_deref(),
@@ -153,7 +153,7 @@ impl PolicyError {
         }
     }
 
-    /// Returns the defect, without the place.
+    /// Returns the defect, without the file, line and key.
     pub fn what(&self) -> String {
         match self {
             Self::Text { message, .. } | Self::Broker { message, .. } => message.clone(),
@@ -203,7 +203,7 @@ impl PolicyError {
     }
 }
 
-/// Returns the line, counted from 1, that holds a byte offset.
+/// Returns the line, counted from 1, that contains a byte offset.
 pub(crate) fn line_of(text: &str, offset: usize) -> usize {
     text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
 }

@@ -19,7 +19,6 @@ pub enum Want {
     Read,
     /// Write, make or remove.
     Write,
-    /// Execute a file.
     Execute,
 }
 
@@ -28,14 +27,14 @@ pub enum Want {
 pub enum AccessDecision {
     /// Granted, by this part of the policy or of the run. The owner and mode of the file still count.
     Granted(String),
-    /// Not granted.
+    /// The policy does not grant the use.
     Denied,
     /// The policy does not confine files.
     Unconfined,
 }
 
 impl Policy {
-    /// Explains if a run may use a path, as the path is now: symbolic links count by their targets.
+    /// Explains whether a run may use a path, as the path is now: symbolic links count by their targets.
     pub fn explain(&self, path: &Path, want: Want, context: &RunContext) -> AccessDecision {
         if !self.is_confined() {
             return AccessDecision::Unconfined;
@@ -65,7 +64,7 @@ impl Policy {
         found.map_or(AccessDecision::Denied, |(_, _, by)| AccessDecision::Granted(by))
     }
 
-    /// Returns each grant with its access, its place and its name.
+    /// Returns each grant with its access, its path and its name in the policy.
     fn words(&self, context: &RunContext) -> Vec<(Access, PathBuf, String)> {
         let files = &self.filesystem;
         let mut words = Vec::new();

@@ -1,4 +1,4 @@
-//! The part of a policy about files, and how its words become open paths.
+//! Part of a policy about files. Opens the paths that its words name.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::paths::{Kind, Link, Opened, PathError, is_plain};
 use crate::run_context::{BoardAccess, RunContext};
 use crate::toolchains::{ToolchainEnvironment, Toolchains};
 
-/// Files and devices.
+/// Files and devices that a policy grants.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Files {
@@ -42,7 +42,7 @@ pub struct Files {
     pub shm: Shm,
 }
 
-/// Paths that are granted besides. A list of a policy replaces the list of its base; these are joined.
+/// Paths that are granted in addition. A list of a policy replaces the list of its base, and these lists are joined.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Added {
@@ -62,12 +62,11 @@ impl Added {
     }
 }
 
-/// A granted path: text, or a table with `path` and `optional`.
+/// Granted path: text, or a table with `path` and `optional`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(into = "GrantForm")]
 #[schemars(with = "GrantForm")]
 pub struct Grant {
-    /// The path.
     pub path: GrantPath,
     /// True if the path may be missing.
     pub optional: bool,
@@ -76,7 +75,6 @@ pub struct Grant {
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 enum GrantForm {
-    /// The path alone.
     Path(String),
     /// A path that may be missing.
     Table(Table),
@@ -198,7 +196,7 @@ impl Device {
     pub(crate) const ALL: [Self; 7] =
         [Self::Null, Self::Zero, Self::Full, Self::Random, Self::Urandom, Self::Tty, Self::Ptmx];
 
-    /// The name in a policy.
+    /// Returns the word that a policy file uses for the device.
     pub(crate) fn name(self) -> &'static str {
         self.path().file_name().and_then(|name| name.to_str()).unwrap_or_default()
     }
@@ -220,11 +218,11 @@ impl Device {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Proc {
-    /// Not shown.
+    /// `/proc` is not shown.
     #[default]
     None,
-    /// The host's, readable: it names the processes of the host with their arguments. Their memory, environment and
-    /// descriptors stay closed.
+    /// The `/proc` of the host, readable. It shows the processes of the host with their arguments. Their memory,
+    /// environment and descriptors stay closed.
     Host,
 }
 
@@ -232,10 +230,10 @@ pub enum Proc {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Shm {
-    /// Not shown.
+    /// `/dev/shm` is not shown.
     #[default]
     None,
-    /// An instance of the run's own; needs a mount namespace.
+    /// An instance that belongs to the run. It needs a mount namespace.
     Private,
 }
 
@@ -245,7 +243,7 @@ pub(crate) struct Granted {
     pub(crate) links: Vec<Link>,
 }
 
-/// The directories of a run, opened.
+/// Open directories of a run.
 struct Bases {
     workspace: Opened,
     home: Opened,
@@ -333,12 +331,12 @@ impl Files {
         ]
     }
 
-    /// The home of the toolchains that are granted.
+    /// Returns the home directory whose toolchains are granted.
     pub(crate) fn tools_home<'a>(&'a self, context: &'a RunContext) -> Option<&'a Path> {
         self.toolchain_home.as_deref().or(context.toolchain_home.as_deref())
     }
 
-    /// Returns the directories of the toolchains, and whether each may be missing.
+    /// Returns the directories of the toolchains. The flag is true for a directory that may be missing.
     pub(crate) fn toolchain_places(&self, context: &RunContext) -> Vec<(PathBuf, bool)> {
         let Some(home) = self.tools_home(context) else { return Vec::new() };
         self.toolchains.places(home)
@@ -349,7 +347,7 @@ impl Files {
         self.tools_home(context).map(|home| self.toolchains.environment(home)).unwrap_or_default()
     }
 
-    /// Opens the device nodes that there are, but for `ptmx`, which needs its own file system.
+    /// Opens the device nodes that exist, except `ptmx`, which needs its own file system.
     pub(crate) fn open_devices(&self) -> Result<Vec<(Opened, Access)>, PathError> {
         let plain = self.devices.iter().filter(|device| **device != Device::Ptmx);
         plain.filter_map(|device| open_device(device.path()).transpose()).collect()

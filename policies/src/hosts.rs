@@ -1,8 +1,9 @@
-//! The hosts that a policy names for its proxy, in one normal form for the policy and for what a worker asks for.
+//! Hosts that a policy names for its proxy, in one normal form for the policy and for the requests of a worker.
 //!
-//! Names are compared as the WHATWG URL standard normalizes them: lower case, IDNA as punycode, no trailing dot, and what
-//! it reads as an IPv4 address (`0x7f.1`, `2130706433`) is that address and never a name. Without the feature `idna`, which has the
-//! tables of Unicode, only names in their normal form are read, such as those of a policy that was read with it.
+//! Names are compared as the WHATWG URL standard normalizes them: lower case, IDNA as punycode, no trailing dot. A text
+//! that the standard reads as an IPv4 address (`0x7f.1`, `2130706433`) is that address and never a name. Without the
+//! feature `idna`, which has the tables of Unicode, only names in their normal form are read, such as those of a policy
+//! that was read with it.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,12 +14,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::egress::PROXY_PORT;
 
-/// The ports of a host that is named without one.
+/// Default ports of a host.
 const USUAL_PORTS: [u16; 2] = [80, 443];
-/// The longest name of the domain name system, in bytes (RFC 1035).
+/// Longest name in the domain name system, in bytes (RFC 1035).
 const LONGEST: usize = 253;
 
-/// A host that a policy names: `api.example.org:443`, `*.example.org`, `10.0.0.0/8:8080`, `[::1]:8080`.
+/// Host that a policy names: `api.example.org:443`, `*.example.org`, `10.0.0.0/8:8080`, `[::1]:8080`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -29,53 +30,52 @@ pub struct HostRule {
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum HostPattern {
-    /// This name alone.
+    /// The host of this name, without its subdomains.
     Name(String),
-    /// Every name that ends with a dot and this one.
+    /// All names that end with a dot and this name.
     Beneath(String),
-    /// The addresses that begin like this one, up to a number of bits.
+    /// All addresses that share this number of leading bits with the address.
     Block(IpAddr, u8),
 }
 
-/// Host and port that a worker asks its proxy for.
+/// Host and port for which a worker asks its proxy.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Target {
-    /// By name or by address.
+    /// Name or address of the host.
     pub host: Host,
-    /// The TCP port.
     pub port: u16,
 }
 
-/// A host by its name or by its address.
+/// Name or address of a host.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Host {
-    /// A name, normalized.
+    /// Name in lower case, without a final dot.
     Name(String),
-    /// An address; one of IPv4 that is written as one of IPv6 is the one of IPv4.
+    /// Address. An IPv4 address in the form of an IPv6 address becomes the IPv4 address.
     Address(IpAddr),
 }
 
 /// Reason why a text names no host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
-    /// There is nothing.
+    /// The text is empty.
     #[error("it names no host")]
     Empty,
-    /// The name system has no such name.
+    /// The text is no name of the domain name system.
     #[error("it is not the name or the address of a host")]
     Name,
-    /// The text is the address of a page, or a part of it.
+    /// The text is a URL, or a part of one.
     #[error(
         "it is written as HOST or HOST:PORT, without a scheme and without a path, as in `api.example.org:443`"
     )]
     Url,
-    /// There is no such port.
+    /// The port is invalid.
     #[error("its port is not a number from 1 to 65535")]
     Port,
-    /// A wildcard stands elsewhere than in front.
+    /// A wildcard stands in another place than at the beginning.
     #[error("`*` stands only in front of a name, as in `*.example.org`; mode = \"host\" opens every host")]
     Wildcard,
-    /// There are no such bits.
+    /// The number of bits is invalid.
     #[error("the number behind `/` is not a number of bits of the address")]
     Bits,
 }
@@ -144,7 +144,7 @@ impl fmt::Display for Host {
     }
 }
 
-/// As a policy names it.
+/// Writes the target as a policy names it.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.host, self.port)
@@ -164,10 +164,10 @@ impl Target {
         is_loopback && self.port == PROXY_PORT
     }
 
-    /// Reads `host:port`; without a port it is `usual`, or refused where there is none.
+    /// Reads `host:port`. Without a port, the port is `usual`; the text is refused if `usual` is none.
     ///
     /// # Errors
-    /// Names the part of the text that is wrong.
+    /// Names the invalid part of the text.
     pub fn parse(text: &str, usual: Option<u16>) -> Result<Self, HostError> {
         let (host, port) = split(text)?;
         let port = port.or(usual).ok_or(HostError::Port)?;
@@ -193,7 +193,7 @@ fn split(text: &str) -> Result<(&str, Option<u16>), HostError> {
     } else {
         text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port)))
     };
-    // Digits alone: a number of Rust may have a sign.
+    // Digits only, because Rust also parses a sign.
     let number = |port: &str| {
         let digits = port.bytes().all(|byte| byte.is_ascii_digit());
         let wrong = if port.contains('/') { HostError::Url } else { HostError::Port };
@@ -279,8 +279,8 @@ impl HostRule {
     }
 }
 
-/// Returns true if a policy with these rules lets a worker ask for the target: a name as itself or by a wildcard, an address as itself
-/// or by its block. The caller checks the addresses that a name resolves to.
+/// Returns true if a policy with these rules lets a worker connect to the target: a name by itself or by a wildcard, an
+/// address by itself or by its block. The caller checks the addresses to which a name resolves.
 pub(crate) fn permit<'a>(rules: impl IntoIterator<Item = &'a HostRule>, target: &Target) -> bool {
     rules.into_iter().any(|rule| rule.permits(target))
 }

@@ -22,7 +22,7 @@ pub struct Limits {
     pub cpu: Option<f64>,
     /// Open file descriptors of one process.
     pub files: Option<u64>,
-    /// Size of a file.
+    /// Largest size of a file that a process writes (`RLIMIT_FSIZE`).
     pub file_size: Option<ByteSize>,
     /// Size of a core file; 0 if left out.
     pub core: ByteSize,
@@ -44,7 +44,6 @@ pub struct ByteSize(pub u64);
 #[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum SizeForm {
-    /// Bytes.
     Bytes(u64),
     /// A number with a unit.
     Text(String),
@@ -157,7 +156,7 @@ impl Limits {
         Holders { files: self.files, pids: self.pids }
     }
 
-    /// Sets the soft and hard limits of this process. A lower hard limit that it has inherited is kept.
+    /// Sets the soft and hard limits of this process. A lower inherited hard limit is kept.
     ///
     /// # Errors
     /// Name of the resource that could not be limited, with the number of the error.

@@ -11,28 +11,28 @@ use crate::files::GrantPath;
 use crate::policy::Policy;
 use crate::presets;
 
-/// Marks a shipped policy where a file has the same name.
+/// Prefix that means a shipped policy, even if a file has the same name.
 const BUILTIN: &str = "builtin:";
 
-/// The text of a policy and where it is from.
+/// Text of a policy, and its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// The file, for errors. Its name without the ending is the name of the policy.
+    /// The file, for errors. Its name without the extension is the name of the policy.
     pub origin: PathBuf,
-    /// The TOML of this one file.
+    /// TOML of this one file.
     pub text: String,
 }
 
-/// A policy on the chain of bases.
+/// Policy in a chain of bases.
 struct Ancestor {
-    /// Its name in the chain.
+    /// Name in the chain.
     label: String,
     source: Source,
 }
 
 impl Policy {
-    /// Reads a policy that extends shipped ones alone; `origin` is named in errors, and gives the name where the text has
-    /// none.
+    /// Reads a policy that extends shipped policies alone. Errors name `origin`, which also gives the name if the text
+    /// has none.
     ///
     /// # Errors
     /// As [`Policy::from_source`].
@@ -41,13 +41,13 @@ impl Policy {
         Self::from_source(&source, &BTreeMap::new())
     }
 
-    /// Reads a policy that extends shipped ones or `others`, by their names. A name means one of `others` before a shipped
-    /// one, but never the policy itself; `builtin:NAME` always means the shipped one.
+    /// Reads a policy that extends shipped policies or `others`, by their names. A name means one of `others` before a
+    /// shipped policy, but never the policy itself; `builtin:NAME` always means the shipped policy.
     ///
     /// # Errors
-    /// Names the file, the line and the key of the defect, in this policy or in a base: text that is no policy, an unknown base, a
-    /// chain that comes back to itself, a name that differs from the file's, a grant of everything, and variables that are the
-    /// supervisor's.
+    /// Names the file, the line and the key of the defect, in this policy or in a base: a text that is no policy, an
+    /// unknown base, a chain that leads back to itself, a name that differs from the file's, a grant of everything, or
+    /// a variable that the supervisor sets.
     pub fn from_source(source: &Source, others: &BTreeMap<String, Source>) -> Result<Self, PolicyError> {
         let chain = chain(source, others)?;
         let mut merged = toml::Table::new();
@@ -75,7 +75,8 @@ impl Policy {
         Ok(policy)
     }
 
-    /// Refuses a grant that no run could be given: a path in a closed place, or a path that lets a run write around such a place.
+    /// Refuses a grant that no run can get: a path in a closed place, or a path that lets a run write around such a
+    /// place.
     ///
     /// # Errors
     /// Names the file, the line and the key.
@@ -98,7 +99,7 @@ impl Policy {
         Ok(())
     }
 
-    /// Refuses settings that this release would not hold.
+    /// Refuses settings that this release could not enforce.
     fn check(&self, source: &Source) -> Result<(), PolicyError> {
         for (key, grants, _) in self.filesystem.lists() {
             if grants.iter().any(|grant| grant.path == GrantPath::Absolute("/".into())) {
@@ -127,7 +128,7 @@ impl Policy {
 fn chain(source: &Source, others: &BTreeMap<String, Source>) -> Result<Vec<Ancestor>, PolicyError> {
     let mut chain = vec![Ancestor { label: stem(&source.origin), source: source.clone() }];
     while let Some(Ancestor { source: Source { origin, text }, label }) = chain.last() {
-        // Read by itself first: an error then has its own file and line.
+        // The text is parsed by itself first, so that an error has its file and line.
         let fail = |error| PolicyError::from_toml(text, origin, &error);
         let line = line_of_key(text, "version");
         let another = |found| PolicyError::Version { origin: origin.clone(), line, found };
@@ -186,7 +187,7 @@ fn stem(origin: &Path) -> String {
 /// The table whose lists are joined.
 const JOINED: &str = "add";
 
-/// Lays `over` on `under`: tables are merged, everything else is replaced, but for the lists of `add`, which are joined.
+/// Lays `over` on `under`: tables are merged, the lists of `add` are joined, and everything else is replaced.
 fn merge(under: &mut toml::Table, over: toml::Table) {
     for (key, value) in over {
         match (under.get_mut(&key), value) {

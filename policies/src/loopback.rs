@@ -1,4 +1,4 @@
-//! A network of the run's own, with a loopback interface and nothing else.
+//! Network that belongs to a run alone, with a loopback interface and nothing else.
 
 use std::io;
 
@@ -13,12 +13,12 @@ const REQUEST_AND_ACK: u16 = 0x1 | 0x4;
 const ERROR: u16 = 2;
 /// `IFF_UP` (netdevice(7)).
 const UP: u32 = 0x1;
-/// The loopback interface is the first of a network namespace.
+/// Index of the loopback interface, the first interface of a network namespace.
 const LOOPBACK: i32 = 1;
-/// The headers of netlink (16 bytes) and of a link (16 bytes).
+/// Length of the headers of netlink (16 bytes) and of a link (16 bytes).
 const LENGTH: u32 = 32;
 
-/// A step of making the loopback interface that failed.
+/// Failed step of making the loopback interface.
 #[derive(Debug, thiserror::Error)]
 #[error("make a loopback interface for the run: {step}: {source}")]
 pub struct LoopbackError {
@@ -56,7 +56,7 @@ fn bring_up() -> Vec<u8> {
     message
 }
 
-/// Reads the kernel's answer: an error number, negative, or 0.
+/// Reads the reply of the kernel: a negative error number, or 0.
 fn acknowledged(reply: &[u8]) -> io::Result<()> {
     let kind = reply.get(4..6).and_then(|bytes| bytes.try_into().ok()).map(u16::from_ne_bytes);
     let code = reply.get(16..20).and_then(|bytes| bytes.try_into().ok()).map(i32::from_ne_bytes);

@@ -1,4 +1,4 @@
-//! Locates paths: the file system, and the position on it, however it is mounted.
+//! Locates paths: the file system, and the position on it, through any mount.
 
 use std::ffi::OsString;
 use std::io;

@@ -105,7 +105,8 @@ pub(crate) struct Extras {
 }
 
 impl Plan {
-    /// Plans a view of these paths; `tmp` is also shown as `/tmp`, unless the host's is granted. Granted paths beneath `/tmp` are shown in it.
+    /// Plans a view of these paths. `tmp` is also shown as `/tmp`, unless the host's `/tmp` is granted. Granted paths
+    /// beneath `/tmp` are shown in it.
     pub(crate) fn new<'a>(
         view: &View,
         granted: impl Iterator<Item = (&'a Opened, Access)>,
@@ -189,8 +190,8 @@ impl Plan {
     }
 }
 
-/// Gives the calling process a view with the host's `/usr`, to learn whether this host permits it. For a single-threaded process that
-/// then exits.
+/// Gives the calling process a view with the host's `/usr`, to test whether this host permits views. Call it in a
+/// single-threaded process that exits afterwards.
 ///
 /// # Errors
 /// Names the step that is not permitted.

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::shares;
 use crate::support::View;
 
-/// Capabilities that a run needs to make its view: to mount, to bring a loopback interface up, and to close its bounding set
-/// afterwards.
+/// Capabilities that a run needs to make its view: to mount, to bring a loopback interface up, and to close its
+/// bounding set afterwards.
 const NEEDED: [Capability; 3] =
     [Capability::CAP_SYS_ADMIN, Capability::CAP_NET_ADMIN, Capability::CAP_SETPCAP];
 
@@ -40,7 +40,7 @@ pub enum PidNamespace {
 }
 
 impl PidNamespace {
-    /// Returns the means on a host with this view; none if there are none. Only a try shows that they work.
+    /// Returns the means that fit a host with this view; none if there are none. Only an attempt shows that they work.
     pub fn for_view(view: &View) -> Option<Self> {
         match view {
             View::Privileged => Some(Self::Privileged),
@@ -49,7 +49,7 @@ impl PidNamespace {
         }
     }
 
-    /// Has the children of the calling single-threaded process born in a new pid namespace; the first one is its init.
+    /// Makes a new pid namespace for the children of the calling single-threaded process. The first child is its init.
     ///
     /// # Errors
     /// Names the step that this host does not permit.
@@ -63,10 +63,11 @@ impl PidNamespace {
         }
     }
 
-    /// Lets programs that the caller executes from now on make a view in its user namespace. Without one they need nothing.
+    /// Lets programs that the caller executes later make a view in its user namespace. Without a user namespace they
+    /// need nothing.
     ///
     /// # Errors
-    /// When the capabilities cannot be set.
+    /// Fails if the capabilities cannot be set.
     pub fn pass_on(self) -> Result<(), NamespaceError> {
         let raise = |set| NEEDED.into_iter().try_for_each(|capability| caps::raise(None, set, capability));
         match self {
@@ -79,7 +80,7 @@ impl PidNamespace {
     }
 }
 
-/// Makes a user namespace in which the calling single-threaded process keeps its ids, and with it other namespaces.
+/// Makes a user namespace in which the calling single-threaded process keeps its ids, together with `others`.
 pub(crate) fn unshare_as_self(others: CloneFlags) -> Result<(), NamespaceError> {
     let here = Path::new("/proc/self");
     let (uid, gid) = (geteuid(), getegid());

@@ -1,4 +1,4 @@
-//! Makes a plan from a policy. Every step that can fail comes here, before the first restriction.
+//! Makes a plan from a policy. Every step that can fail is taken here, before the first restriction.
 
 use std::path::{Path, PathBuf};
 
@@ -49,7 +49,7 @@ pub struct Plan {
     pub(crate) layers: Vec<LayerReport>,
 }
 
-/// Handling of `/proc` for a run in its own pid namespace without a view.
+/// Treatment of `/proc` for a run in its own pid namespace without a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OwnProcesses {
     /// The host's `/proc` fits, or the view has its own.
@@ -67,7 +67,8 @@ impl Plan {
 
 // Decision 0002: every path is open, and the ruleset complete, before the first mount.
 impl Policy {
-    /// Returns true if a run has a file system view of its own on this host, unless the policy grants the whole view of the host.
+    /// Returns true if a run has a file system view of its own on this host, unless the policy grants the whole file
+    /// system.
     pub fn has_view(&self, host: &Support) -> bool {
         self.is_confined() && self.process.mount_namespace != MountNamespace::Off && host.has_view()
     }
@@ -75,7 +76,7 @@ impl Policy {
     /// Checks and opens everything that the run needs, without restricting the caller.
     ///
     /// # Errors
-    /// Names the step that is not possible on this host, and where there is one the path.
+    /// Names the step that is not possible on this host, and its path if it has one.
     pub fn plan(&self, context: &RunContext, host: &Support) -> Result<Plan, PlanError> {
         check_user(context, host)?;
         let confined = self.is_confined();
@@ -178,13 +179,13 @@ impl Policy {
         })
     }
 
-    /// Returns the ABI to use, or refuses where the policy needs a later one.
+    /// Returns the Landlock ABI to use, or refuses a host whose ABI is too old for the policy.
     pub(crate) fn abi(&self, host: &Support) -> Result<u32, PlanError> {
         let found = host.landlock_abi;
         if !self.is_confined() {
             return Ok(found);
         }
-        // Without a right to truncate, a policy of files has no effect.
+        // Older ABIs cannot restrict truncation, so a policy about files would have no effect.
         let needed = self.min_abi.max(3);
         if self.is_hard() && found < needed {
             return Err(PlanError::Abi { policy: self.name.clone(), needed, found });
@@ -203,7 +204,7 @@ impl Policy {
         }
     }
 
-    /// Opens what the policy and the run grant.
+    /// Opens the paths that the policy and the run grant.
     fn open_files(&self, context: &RunContext) -> Result<Granted, PlanError> {
         let files = &self.filesystem;
         if let (Some(toolchain), None) = (files.toolchains.required(), files.tools_home(context)) {
@@ -313,7 +314,7 @@ impl Policy {
         Err(PlanError::Files { policy: self.name.clone(), why, hint })
     }
 
-    /// Returns the places that exist only once the view does.
+    /// Returns the paths that exist only once the view does.
     fn late(&self, context: &RunContext, view: Option<&mounts::Plan>) -> Vec<(PathBuf, Access)> {
         let mut late = Vec::new();
         if self.filesystem.proc == Proc::Host && context.pid_namespace.is_some() {

@@ -17,25 +17,25 @@ use crate::process::Process;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
-    /// The version of the format: 1.
+    /// Version of the format: 1.
     pub version: u32,
-    /// The name that reports carry.
+    /// Name that reports show.
     #[serde(default)]
     pub name: String,
-    /// The policy that this one starts from; tables are merged, other values replaced.
+    /// Policy that is the base of this policy: tables are merged, other values are replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extends: Option<String>,
     /// Reaction to a layer that the host cannot enforce.
     #[serde(default)]
     pub compatibility: Compatibility,
-    /// The lowest Landlock ABI that will do under `hard_requirement`.
+    /// Lowest Landlock ABI that `hard_requirement` accepts.
     #[serde(default = "lowest_abi")]
     pub min_abi: u32,
     // Decision 0025.
-    /// Layers that a `best_effort` policy does without where the host cannot enforce them; any other hole is refused.
+    /// Layers that a `best_effort` policy may lack on a host that cannot enforce them. Any other gap is refused.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub accept: BTreeSet<Accepted>,
-    /// True if the run is confined at all.
+    /// Extent of the confinement.
     #[serde(default)]
     pub confinement: Confinement,
     /// Files and devices.
@@ -50,10 +50,9 @@ pub struct Policy {
     /// The environment.
     #[serde(default)]
     pub env: Environment,
-    /// Resource limits.
     #[serde(default)]
     pub limits: Limits,
-    /// Hosts that are asked with a secret which the run never has.
+    /// Hosts to which the proxy adds a secret that the run never has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub broker: Vec<Broker>,
 }
@@ -69,34 +68,34 @@ pub enum Compatibility {
     BestEffort,
 }
 
-/// Parts that may stay open where a host cannot enforce them: without them little of a policy is left.
+/// Layers that may be missing on a host that cannot enforce them. Without them, little of a policy is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Accepted {
     /// The files of the run's user.
     Files,
-    /// The network.
     Network,
 }
 
-/// True if files, networks and system calls are confined.
+/// Extent of the confinement of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Confinement {
-    /// They are.
+    /// Files, networks and system calls are confined.
     #[default]
     Full,
-    /// They are not: only the user, the privileges, the session and the limits are.
+    /// Only the user, the privileges, the session and the limits are confined.
     Off,
 }
 
-/// ABI 6 added the scopes. Without them, a worker can signal every process of its user.
+/// Returns the default of `min_abi`. ABI 6 added the scopes. Without them, a worker can signal every process of its
+/// user.
 const fn lowest_abi() -> u32 {
     6
 }
 
 impl Policy {
-    /// Returns the name that reports carry.
+    /// Returns the name that reports show.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -121,7 +120,7 @@ impl Policy {
         self.compatibility == Compatibility::HardRequirement
     }
 
-    /// Returns true if the run may start with this open.
+    /// Returns true if the run may start without this layer.
     pub(crate) fn accepts(&self, open: Accepted) -> bool {
         !self.is_hard() && self.accept.contains(&open)
     }

@@ -52,7 +52,7 @@ pub enum PrivilegeError {
     /// The parent is gone.
     #[error("check the parent: process {expected} is not the parent any more")]
     Orphan {
-        /// The expected parent.
+        /// Process id of the parent that was expected.
         expected: i32,
     },
     /// `no_new_privs` could not be set.
@@ -60,11 +60,12 @@ pub enum PrivilegeError {
     NoNewPrivs(#[source] Errno),
 }
 
-/// Sets that could be closed: closing some of them needs `CAP_SETPCAP`.
+/// Sets of capabilities that could be closed. Closing some of them needs `CAP_SETPCAP`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Closed {
     All,
-    /// All but the bounding set and the secure bits, for lack of the capability. Empty sets and `no_new_privs` replace them.
+    /// All except the bounding set and the secure bits, for lack of the capability. Empty sets and `no_new_privs`
+    /// replace them.
     WithoutBounding,
 }
 
@@ -122,8 +123,8 @@ pub(crate) fn drop_capabilities() -> Result<(), PrivilegeError> {
     if left.is_empty() { Ok(()) } else { Err(PrivilegeError::Left) }
 }
 
-/// Dies with the parent. Only after the change of user, which clears the signal (prctl(2)); the check afterwards
-/// notices a parent that died before.
+/// Makes the process die with its parent. This comes after the change of user, which clears the signal (prctl(2)). The
+/// check afterwards notices a parent that died before.
 pub(crate) fn die_with(parent: i32) -> Result<(), PrivilegeError> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(PrivilegeError::DeathSignal)?;
     if getppid().map_or(0, |pid| pid.as_raw_nonzero().get()) == parent {
@@ -138,8 +139,8 @@ pub(crate) fn forbid_new() -> Result<(), PrivilegeError> {
     rustix::thread::set_no_new_privs(true).map_err(PrivilegeError::NoNewPrivs)
 }
 
-/// Turns the calling single-threaded process into one of another user, without groups, capabilities or a way to regain
-/// them. For short-lived job processes that work in a tree that the user owns.
+/// Turns the calling single-threaded process into a process of another user, without groups, capabilities or a way to
+/// regain them. For short-lived job processes that work in a tree that the user owns.
 ///
 /// # Errors
 /// Names the step; the process must then end.

@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     pub policy: String,
-    /// The Landlock ABI in use; 0 where there is none.
+    /// Landlock ABI in use; 0 if there is none.
     pub landlock_abi: u32,
-    /// The layers in the order in which they were applied.
+    /// Layers, in the order in which they were applied.
     pub layers: Vec<LayerReport>,
 }
 
 /// State of a layer, with the reason for a missing part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LayerReport {
-    /// A layer that a policy can ask for.
+    /// Layer that a policy can ask for.
     pub layer: Layer,
     pub state: State,
     /// Reason for a missing part, or a detail of the enforcement.
@@ -26,15 +26,15 @@ pub struct LayerReport {
     pub why: Option<String>,
 }
 
-/// A layer of confinement.
+/// Mechanism of the kernel that confines a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
     /// Membership of the run's cgroup, and the limits set on it.
     Cgroup,
-    /// An own session, no inherited signal mask or ignored signal.
+    /// Own session, without an inherited signal mask or ignored signals.
     Session,
-    /// A mount namespace that holds only granted paths.
+    /// Mount namespace with only the granted paths.
     Mounts,
     /// Resource limits of the process.
     Limits,
@@ -71,9 +71,9 @@ pub enum Layer {
 pub enum State {
     /// Everything that the policy asks of the layer is enforced.
     Enforced,
-    /// Some of it.
+    /// A part of it is enforced.
     Partial,
-    /// None of it.
+    /// Nothing of it is enforced.
     Absent,
 }
 
@@ -94,7 +94,7 @@ impl LayerReport {
         Self { layer, state: State::Absent, why: Some(why.into()) }
     }
 
-    /// Returns an enforced layer, or a partial one where there is anything to say against it.
+    /// Returns an enforced layer, or a partly enforced layer if there are gaps.
     pub(crate) fn unless(layer: Layer, gaps: &[String]) -> Self {
         if gaps.is_empty() { Self::enforced(layer) } else { Self::partial(layer, gaps.join("; ")) }
     }
@@ -106,7 +106,7 @@ impl Report {
         self.layers.iter().find(|entry| entry.layer == layer).map(|entry| entry.state)
     }
 
-    /// Returns true if every layer is enforced that the policy asks for.
+    /// Returns true if every layer that the policy asks for is enforced.
     pub fn is_whole(&self) -> bool {
         self.lacking().next().is_none()
     }
@@ -116,7 +116,7 @@ impl Report {
         self.layers.iter().filter(|entry| matches!(entry.state, State::Partial | State::Absent))
     }
 
-    /// Returns a line fit for a status column, such as `default abi 7; partial: uid; absent: cgroup`.
+    /// Returns a line for a status column, such as `default abi 7; partial: uid; absent: cgroup`.
     pub fn summary(&self) -> String {
         let mut line = format!("{} abi {}", self.policy, self.landlock_abi);
         for (state, word) in [(State::Partial, "partial"), (State::Absent, "absent")] {

@@ -1,4 +1,4 @@
-//! Landlock: rights by path, TCP ports and scopes, for the ABI at hand.
+//! Landlock: rights by path, TCP ports and scopes, for the ABI of the host.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::paths::{Kind, Opened, PathError};
 use crate::session;
 use crate::support::Support;
 
-/// A Landlock step that failed.
+/// Failed step of Landlock.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RulesetError {
@@ -36,7 +36,7 @@ pub enum RulesetError {
     /// The ruleset could not be applied.
     #[error("apply the Landlock ruleset: {0}")]
     Restrict(#[source] landlock::RulesetError),
-    /// The kernel enforced less than was asked.
+    /// The kernel enforced less than was requested.
     #[error("apply the Landlock ruleset: the kernel enforces only a part of it")]
     Partly,
 }
@@ -89,7 +89,7 @@ fn rights(access: Access, kind: Kind, number: u32) -> BitFlags<AccessFs> {
     }
 }
 
-/// A ruleset that lacks only the places that exist after the mounts.
+/// Ruleset without the paths that exist only after the mounts.
 #[derive(Debug)]
 pub(crate) struct Rules {
     created: RulesetCreated,
@@ -135,7 +135,7 @@ impl Rules {
         Ok(self)
     }
 
-    /// Restricts the calling thread, and every process it starts, for good.
+    /// Restricts the calling thread, and every process that it starts, for good.
     pub(crate) fn restrict(self) -> Result<(), RulesetError> {
         let status = self.created.restrict_self().map_err(RulesetError::Restrict)?;
         match status.ruleset {
@@ -145,11 +145,11 @@ impl Rules {
     }
 }
 
-/// Confines the calling single-threaded process to reading `read` and writing `write`, without any TCP and without
-/// reaching other processes. For short-lived job processes that run no foreign program.
+/// Restricts the calling single-threaded process to reading `read` and writing `write`, without TCP and without access
+/// to other processes. For short-lived job processes that run no foreign program.
 ///
 /// # Errors
-/// Where the kernel has no Landlock, or a path is missing or goes through a symbolic link.
+/// Fails if the kernel has no Landlock, or a path is missing or goes through a symbolic link.
 pub fn confine_paths(read: &[PathBuf], write: &[PathBuf]) -> Result<(), RulesetError> {
     session::require_one_thread().map_err(RulesetError::Threads)?;
     let number = Support::detect().landlock_abi;
@@ -168,12 +168,11 @@ pub fn confine_paths(read: &[PathBuf], write: &[PathBuf]) -> Result<(), RulesetE
 }
 
 /// Puts the calling single-threaded process, and all processes that it starts, into a new Landlock domain beneath its
-/// present one. It keeps its files and its network. It can no longer trace a process outside of the domain, or read the
-/// memory or the environment of one; from ABI 6 on, it cannot signal one either.
-/// ABI 6 on it cannot signal one either.
+/// present one. The process keeps its files and its network. It can no longer trace a process outside of the domain, or
+/// read the memory or the environment of one; from ABI 6 on, it cannot signal one either.
 ///
 /// # Errors
-/// Where the kernel has no Landlock.
+/// Fails if the kernel has no Landlock.
 pub fn enter_own_domain() -> Result<(), RulesetError> {
     session::require_one_thread().map_err(RulesetError::Threads)?;
     let number = Support::detect().landlock_abi;
@@ -181,7 +180,7 @@ pub fn enter_own_domain() -> Result<(), RulesetError> {
         return Err(RulesetError::Absent);
     }
     let mut rules = Rules::new(number, None)?;
-    // The filter of a run refuses openat2(2), by which other paths are opened. This path cannot be a link.
+    // The filter of a run refuses openat2(2), which opens the other paths. This path cannot be a link.
     let root = open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
         .map_err(|source| PathError::Open { path: "/".into(), source })?;
     let all = AccessFs::from_all(abi(number));

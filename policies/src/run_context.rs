@@ -33,33 +33,33 @@ pub struct RunContext {
     /// Substitutes that the file system view shows.
     #[serde(default)]
     pub arrangement: Arrangement,
-    /// The user to become. `None` keeps the caller's user, which must not be root.
+    /// User to become. `None` keeps the caller's user, which must not be root.
     pub identity: Option<Identity>,
-    /// The cgroup v2 directory to join.
+    /// Directory of cgroup v2 to join.
     pub work_cgroup: Option<PathBuf>,
-    /// The pid namespace that the caller was born in; none if it shares the host's.
+    /// Pid namespace in which the caller was born; none if it is the host's.
     pub pid_namespace: Option<PidNamespace>,
     /// Address by which the worker reaches the board.
     pub board: BoardAccess,
     /// Places that the run must not reach although a grant may lead there.
     #[serde(default)]
     pub closed: ClosedPaths,
-    /// The home directory of the person whose toolchains the policy may grant.
+    /// Home directory of the person whose toolchains the policy may grant.
     pub toolchain_home: Option<PathBuf>,
     /// Socket of the keeper, which has the listening socket of the run's proxy.
     pub proxy: Option<PathBuf>,
-    /// The directory of the daemon's credentials.
+    /// Directory of the daemon's credentials.
     pub credentials: Option<PathBuf>,
-    /// The directory of secrets that are named by a name alone.
+    /// Directory of the secrets that are named by a name alone.
     pub secrets: Option<PathBuf>,
-    /// The process that must still be the parent once the death signal is set.
+    /// Process that must still be the parent once the death signal is set.
     pub parent: i32,
 }
 
 impl RunContext {
-    /// Returns the context of a run that has these directories and nothing else: it keeps the caller's user, who must not be
-    /// root, and has no cgroup, no board, no proxy and no store of secrets. `parent` is the pid of the parent process, whose end
-    /// ends the run.
+    /// Returns the context of a run that has these directories and nothing else. It keeps the caller's user, who must
+    /// not be root, and has no cgroup, no board, no proxy and no store of secrets. `parent` is the pid of the parent
+    /// process, whose end ends the run.
     pub fn new(workspace: PathBuf, home: PathBuf, tmp: PathBuf, parent: i32) -> Self {
         Self {
             workspace,
@@ -87,7 +87,7 @@ impl RunContext {
         SecretStores { credentials: self.credentials.clone(), directory: self.secrets.clone() }
     }
 
-    /// Returns true if a path lies in a place of the run's own.
+    /// Returns true if a path lies in one of the run's own directories.
     pub(crate) fn has(&self, path: &Path) -> bool {
         let lists = [&self.read, &self.write];
         let listed = lists.into_iter().flatten().map(PathBuf::as_path);
@@ -106,14 +106,14 @@ pub struct Identity {
 }
 
 impl RunContext {
-    /// The directories that are the run's own.
+    /// Returns the run's own directories.
     pub(crate) fn own(&self) -> Vec<PathBuf> {
         [&self.workspace, &self.home, &self.tmp].into_iter().chain(&self.write).cloned().collect()
     }
 }
 
 impl Identity {
-    /// The user and group of the calling process.
+    /// Returns the user and group of the calling process.
     pub(crate) fn current() -> Self {
         Self { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw() }
     }
@@ -123,8 +123,8 @@ impl Identity {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BoardAccess {
-    /// A Unix socket. The grant is for its directory, so that a worker also reaches a socket that a restarted daemon makes anew:
-    /// give the socket a directory of its own.
+    /// A Unix socket. The grant is for its directory, so that a worker also reaches a socket that a restarted daemon
+    /// makes anew. The socket needs a directory of its own.
     Socket(PathBuf),
     /// A TCP port on the loopback address.
     Port(u16),

@@ -1,15 +1,15 @@
 //! Calls that change the scheduling or the limits of a process. A run may make them only for itself.
 //!
-//! Neither Landlock nor a signal's scope rules them, and for processes of the same user the kernel asks for no privilege.
-//! A filter sees numbers and cannot tell which process they belong to, so a number is allowed only if it means the caller (0) or equals
-//! the pid of the run's first process.
+//! Neither Landlock nor its scope for signals restricts these calls, and for processes of the same user the kernel asks
+//! for no privilege. A filter sees numbers and cannot tell to which process they belong, so a number is allowed only if
+//! it means the caller (0) or equals the pid of the run's first process.
 
 use nix::libc;
 use seccompiler::SeccompCondition;
 
 use crate::filter::{FilterError, Rules, add, is, is_not};
 
-/// Their first argument is a process; 0 means the caller.
+/// Calls whose first argument is a process; 0 means the caller.
 const BY_PROCESS: [i64; 5] = [
     libc::SYS_sched_setscheduler,
     libc::SYS_sched_setparam,
@@ -18,11 +18,11 @@ const BY_PROCESS: [i64; 5] = [
     libc::SYS_prlimit64,
 ];
 
-/// Their first argument says what the second one is: the numbers for a process, a process group and a user
+/// Calls whose first argument is the kind of the second: the numbers for a process, a process group and a user
 /// (`setpriority(2)`, `ioprio_set(2)`).
 const BY_KIND: [(i64, [u64; 3]); 2] = [(libc::SYS_setpriority, [0, 1, 2]), (libc::SYS_ioprio_set, [1, 2, 3])];
 
-/// Refuses such calls for processes other than the caller and the run's first process, `own_pid`.
+/// Refuses these calls for processes other than the caller and the run's first process, `own_pid`.
 pub(crate) fn refuse_for_others(rules: &mut Rules, own_pid: u32) -> Result<(), FilterError> {
     for number in BY_PROCESS {
         add(rules, number, another(0, own_pid)?)?;
@@ -33,7 +33,7 @@ pub(crate) fn refuse_for_others(rules: &mut Rules, own_pid: u32) -> Result<(), F
             conditions.push(is(0, kind)?);
             add(rules, number, conditions)?;
         }
-        // All processes of a user, whichever.
+        // All processes of a user are refused, for any user.
         add(rules, number, vec![is(0, user)?])?;
     }
     Ok(())

@@ -6,23 +6,24 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The bits of a mode that a file may not have.
+/// Bits that the mode of a file may not have.
 pub(crate) const FILE_BITS: u32 = 0o077;
 /// Bits that the mode of a credential may not have. systemd closes the directory. For the user of a unit it may use an
 /// access list, whose mask then appears as the group's part of the mode.
 pub(crate) const CREDENTIAL_BITS: u32 = 0o037;
-/// The longest name, in bytes.
+/// Longest name, in bytes.
 const LONGEST: usize = 32;
-/// Most digits of a name. The keys of services have more, or capitals, so that a value is never taken for a name.
+/// Limit on the digits of a name. The keys of services have more digits, or capitals, so a value is never taken for a
+/// name.
 const DIGITS: usize = 4;
 
-/// The name of a secret: a credential of the daemon's unit, or else a file of the directory of secrets.
+/// Name of a secret: a credential of the daemon's unit, or else a file in the directory of secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct SecretName(String);
 
-/// A text that is no name of a secret. The error does not repeat the text, which may be a value.
+/// Error for a text that is no name of a secret. It does not repeat the text, which may be a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the name of a secret has at most {LONGEST} small letters, digits, `-` and `_`, at most {DIGITS} of them digits"
@@ -56,9 +57,9 @@ impl fmt::Display for SecretName {
 /// Places searched for secrets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SecretStores {
-    /// The credentials of the daemon's unit.
+    /// Directory of the credentials of the daemon's unit.
     pub credentials: Option<PathBuf>,
-    /// The directory of secrets, one file each.
+    /// Directory of secrets, one file each.
     pub directory: Option<PathBuf>,
 }
 

@@ -26,7 +26,7 @@ use crate::secret_stores::{CREDENTIAL_BITS, FILE_BITS, SecretName, SecretStores}
 /// Largest size of a secret, in bytes. One variable of the environment, with its name, may have 128 KiB
 /// (execve(2), `MAX_ARG_STRLEN`).
 const LARGEST: u64 = 64 << 10;
-/// Reference to a secret.
+/// Source of a secret's value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Secret {

@@ -1,12 +1,12 @@
-//! A session of its own, with no inherited signal mask, ignored signal, umask or protection from the OOM killer, that gives
-//! way to the supervisor.
+//! Session of a worker: without an inherited signal mask, ignored signal, umask or protection from the OOM killer, and
+//! with a lower priority than the supervisor.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use nix::sys::signal::SigSet;
 
-/// A worker dies before its supervisor when memory runs out.
+/// Value of `oom_score_adj`, with which a worker dies before its supervisor when memory runs out.
 const OOM_SCORE: &str = "500";
 
 /// Niceness of a worker above its supervisor's (nice(2)): when both want the processor, the worker gets a third of its time.
@@ -15,7 +15,7 @@ const NICER: i32 = 5;
 /// Leads a new session, without a controlling terminal.
 ///
 /// # Errors
-/// Where the process already leads a process group, but not its session.
+/// Fails if the process already leads a process group, but not its session.
 pub(crate) fn detach() -> Result<(), nix::Error> {
     match nix::unistd::setsid() {
         Ok(_) => Ok(()),
@@ -30,7 +30,7 @@ pub(crate) fn detach() -> Result<(), nix::Error> {
 /// default (execve(2)), and an ignored one would stay ignored.
 ///
 /// # Errors
-/// When the mask or a handler cannot be set.
+/// Fails if the mask or a handler cannot be set.
 pub(crate) fn reset_signals() -> Result<(), std::io::Error> {
     SigSet::empty().thread_set_mask()?;
     let status = std::fs::read_to_string("/proc/self/status")?;
@@ -45,7 +45,7 @@ pub(crate) fn reset_signals() -> Result<(), std::io::Error> {
     Ok(())
 }
 
-/// Lets new files be the worker's alone.
+/// Closes new files to other users.
 pub(crate) fn set_umask() {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
 }
@@ -53,7 +53,7 @@ pub(crate) fn set_umask() {
 /// Refuses a process with several threads: some restrictions bind only the thread that asks for them.
 ///
 /// # Errors
-/// Where there is another thread, or that cannot be known.
+/// Fails if there is another thread, or if that cannot be determined.
 pub(crate) fn require_one_thread() -> Result<(), std::io::Error> {
     let threads = std::fs::read_dir("/proc/self/task")?.count();
     if threads == 1 {
@@ -68,10 +68,10 @@ pub(crate) fn prefer_for_oom() -> Result<(), std::io::Error> {
     std::fs::write("/proc/self/oom_score_adj", OOM_SCORE)
 }
 
-/// Lets the supervisor run before the worker where processor time is short.
+/// Lets the supervisor run before the worker if processor time is short.
 ///
 /// # Errors
-/// When the priority cannot be changed.
+/// Fails if the priority cannot be changed.
 pub(crate) fn give_way() -> Result<(), rustix::io::Errno> {
     // Decision 0080.
     // If the kernel shares processors between sessions (sched(7), "The autogroup feature"), this counts only within the

@@ -48,7 +48,7 @@ impl Holders {
 }
 
 /// Gives the user namespace of the caller, which has all capabilities in it, half of the inotify instances and watches
-/// that a user has. Without write access to `/proc/sys`, as in some containers, the run shares all of them.
+/// that a user may have. Without write access to `/proc/sys`, as in some containers, the run shares all of them.
 pub(crate) fn limit_watches() {
     for (host, own) in WATCHES {
         if let Some(all) = number(host) {

@@ -38,9 +38,9 @@ pub struct Support {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum View {
-    /// With the caller's privileges.
+    /// Built with the caller's privileges.
     Privileged,
-    /// Inside a user namespace.
+    /// Built inside a user namespace of the run.
     UserNamespace,
     /// A view is not possible.
     Unavailable { why: String },

@@ -1,4 +1,4 @@
-//! System calls that a confined run is refused, compiled to one seccomp filter.
+//! System calls that are refused to a confined run, compiled to one seccomp filter.
 //!
 //! The list has the calls that reach other processes, administer the kernel, make namespaces or mounts, or open a network
 //! that Landlock does not restrict. A call of another architecture kills the process. Calls of x32, `clone3` and `openat2`
@@ -125,7 +125,7 @@ const TYPE_MASK: u64 = 0xf;
 /// Permission to make Unix sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnixSockets {
-    /// They may be made: other parts of the sandbox keep the run from the sockets of other processes.
+    /// Unix sockets may be made: other parts of the sandbox keep the run from the sockets of other processes.
     Allowed,
     /// Only connected pairs may be made (socketpair(2)).
     PairsOnly,

@@ -168,10 +168,9 @@ const NVM: &str = ".nvm";
 const PYENV: &str = ".pyenv";
 
 impl Toolchain {
-    /// All toolchains.
     pub const ALL: [Self; 4] = [Self::Cargo, Self::Rustup, Self::Nvm, Self::Pyenv];
 
-    /// Returns the name in a policy.
+    /// Returns the word that a policy uses for the toolchain.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Cargo => "cargo",

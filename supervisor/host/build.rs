@@ -1,8 +1,9 @@
 //! Builds the program of a run's own processes, so that the one binary of a release contains it.
 //!
-//! The program is linked statically and without relocations, so its start costs few page faults. Cargo cannot hand the binary of one
-//! package to the build of another one, so this script calls cargo with a target directory of its own. A build for
-//! development leaves the program out: the `supervisor` binary takes its place, and a change needs one build.
+//! The program is linked statically and without relocations, so its start costs few page faults. Cargo cannot pass the
+//! binary of one package to the build of another package, so this script calls cargo with a target directory of its
+//! own. A build for development leaves the program out: the `supervisor` binary takes its place, and a change needs one
+//! build.
 
 use std::env;
 use std::path::{Path, PathBuf};

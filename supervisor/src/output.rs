@@ -103,7 +103,7 @@ pub(crate) enum LogFormat {
     Auto,
     /// Lines for people
     Text,
-    /// One JSON object a line
+    /// A JSON object for each line
     Json,
     /// Entries of systemd's journal, with a field for each field of an event
     Journal,

@@ -180,7 +180,9 @@ fn configure(from: &Root, to: &Path) -> Result<(), Failure> {
     }
     // The directories are linked and not copied, so that no second copy of a secret or login exists.
     let secrets = from.secret_stores().directory.map(|dir| (dir, "secrets"));
-    for (source, name) in secrets.into_iter().chain([(from.kept(), "kept")]).filter(|(dir, _)| dir.is_dir()) {
+    for (source, name) in
+        secrets.into_iter().chain([(from.retained_homes(), "kept")]).filter(|(dir, _)| dir.is_dir())
+    {
         let link = to.join(name);
         std::os::unix::fs::symlink(&source, &link).map_err(|e| Failure::file("make", &link, &e))?;
     }

@@ -1,4 +1,4 @@
-//! Taking a file out of a workspace that a worker filled, without ever leaving it.
+//! Takes a file out of a workspace that a worker has filled, without leaving the workspace.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write};
@@ -21,7 +21,7 @@ pub enum ArtifactError {
     /// The path leads out of the workspace.
     #[error("it leads out of the workspace")]
     Outside,
-    /// Something else than a regular file is there.
+    /// The path does not lead to a regular file.
     #[error("it is not a file")]
     NotAFile,
     /// The file is larger than the limit of an artifact.
@@ -38,7 +38,7 @@ pub enum ArtifactError {
     Write(#[source] io::Error),
 }
 
-/// Copies the file at `path`, from `workspace` on, into `to`. Returns its length in bytes.
+/// Copies the file at `path`, relative to `workspace`, into `to`. Returns its length in bytes.
 ///
 /// Symbolic links are followed as long as they stay in the workspace. Only regular files are read, so that a FIFO or a
 /// device that a worker planted does not make the caller wait.
@@ -61,8 +61,8 @@ pub fn take(workspace: &Path, path: &Path, limit: u64, to: &mut dyn Write) -> Re
     }
 }
 
-/// Refuses a file that [`take`] could not copy as it is now.
-pub(crate) fn look(workspace: &Path, path: &Path, limit: u64) -> Result<(), ArtifactError> {
+/// Refuses a file that [`take`] could not copy in its present state.
+pub(crate) fn check(workspace: &Path, path: &Path, limit: u64) -> Result<(), ArtifactError> {
     open_file(workspace, path, limit).map(drop)
 }
 
@@ -84,7 +84,7 @@ fn open_file(workspace: &Path, path: &Path, limit: u64) -> Result<File, Artifact
     Ok(file)
 }
 
-/// Returns the path from the workspace on. An absolute path may lead into the workspace.
+/// Returns the path relative to the workspace. An absolute path may lead into the workspace.
 fn inside(workspace: &Path, path: &Path) -> PathBuf {
     path.strip_prefix(workspace).unwrap_or(path).to_owned()
 }
@@ -93,7 +93,7 @@ fn refused(errno: Errno) -> ArtifactError {
     match errno {
         Errno::NOENT | Errno::NOTDIR => ArtifactError::Missing,
         Errno::XDEV | Errno::LOOP => ArtifactError::Outside,
-        // A socket.
+        // The open of a socket fails with this error.
         Errno::NXIO => ArtifactError::NotAFile,
         errno => ArtifactError::Read(errno.into()),
     }

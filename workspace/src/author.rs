@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Name and address that the worker's commits carry.
+/// Name and address in the worker's commits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Author {
-    /// The name, such as a profile's.
+    /// Name, such as the name of a profile.
     pub name: String,
     /// The address.
     pub email: String,

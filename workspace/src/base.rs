@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Starting point of a new branch; an existing branch is taken as it is.
+/// Starting point of a new branch. An existing branch is used as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Base {

@@ -14,7 +14,7 @@ use crate::worktree::Worktree;
 #[serde(deny_unknown_fields)]
 pub struct Claims {
     pub workspace: PathBuf,
-    /// Files, from the workspace on.
+    /// Paths of files, relative to the workspace.
     pub files: Vec<PathBuf>,
     /// Limit on the size of each file, in bytes.
     pub limit: u64,
@@ -44,10 +44,10 @@ impl Claims {
     /// Returns the first file or commit that does not exist.
     ///
     /// # Errors
-    /// Where the repository cannot be opened by this user, or read.
+    /// Fails if this user cannot open or read the repository.
     pub(crate) fn first_unfounded(&self) -> Result<Option<Unfounded>, WorkspaceError> {
         for path in &self.files {
-            if let Err(error) = artifacts::look(&self.workspace, path, self.limit) {
+            if let Err(error) = artifacts::check(&self.workspace, path, self.limit) {
                 return Ok(Some(Unfounded::File { path: path.clone(), why: error.to_string() }));
             }
         }

@@ -1,8 +1,8 @@
-//! The `dir` workspace: a directory that is there, or is made where its user may, used as it is and never removed.
+//! The `dir` workspace: a directory that exists, or that its user may make. It is used as it is and never removed.
 //!
-//! A missing directory is made by the first run or claim, not by `create`, which has no effect on the host. Its user
-//! follows from the directory above, by the rule for existing directories: a caller gains no right by naming a
-//! directory that does not exist.
+//! The first run or claim makes a missing directory, because `create` has no effect on the host. Its user follows from
+//! the directory above, by the rule for existing directories, so a caller gains no right by naming a directory that
+//! does not exist.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ pub enum DirectoryError {
     /// The directory could not be opened.
     #[error("a directory workspace is not usable")]
     Open { path: PathBuf, source: OpenError },
-    /// Another user made the directory in a place where every user may.
+    /// Another user made the directory in a directory in which every user may make entries.
     #[error("{path} belongs to uid {owner}, and lies where every user may make a directory")]
     Foreign {
         /// The directory, or one above it.
@@ -82,12 +82,12 @@ pub fn prepare(path: &Path) -> Result<Prepared, DirectoryError> {
     })
 }
 
-/// A directory that exists, and its owner.
+/// Existing directory with its owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExistingDirectory {
     /// The directory.
     pub path: PathBuf,
-    /// The user and group that the directory has.
+    /// User and group that own the directory.
     pub owner: Owner,
 }
 
@@ -111,11 +111,12 @@ pub fn existing_directory(path: &Path) -> Result<ExistingDirectory, DirectoryErr
     }
 }
 
-/// Mode bits of a directory such as `/tmp`: every user may make entries, and remove only their own (the sticky bit, inode(7)).
+/// Mode bits of a directory such as `/tmp`: every user may make entries, and remove only their own (the sticky bit,
+/// inode(7)).
 const SHARED: u32 = 0o1002;
 
-/// Refuses a path through a directory that another user has made in a shared place: it may stand where the caller meant its own
-/// directory. For root nothing is refused: its workers run as the owner of the directory.
+/// Refuses a path through a directory that another user has made in a shared directory, where it may take the place of
+/// a directory of the caller. Root refuses nothing, because its workers run as the owner of the directory.
 fn refuse_foreign(path: &Path, daemon_uid: Uid) -> Result<(), DirectoryError> {
     if daemon_uid.is_root() {
         return Ok(());

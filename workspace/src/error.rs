@@ -1,4 +1,4 @@
-//! Any failure of this crate, and the form in which it crosses from a job process to its caller.
+//! Failures of this crate, and the form in which a job process sends them to its caller.
 
 use std::error::Error;
 
@@ -27,7 +27,7 @@ pub enum WorkspaceError {
     /// A tree could not be removed.
     #[error(transparent)]
     Tree(#[from] TreeError),
-    /// A lease was not had.
+    /// The lease could not be taken.
     #[error(transparent)]
     Lease(#[from] LeaseError),
     /// A whole repository could not be read, copied or made.
@@ -61,13 +61,13 @@ impl WorkspaceError {
     }
 }
 
-/// A [`WorkspaceError`] as a record: what a job process prints and its caller reads.
+/// Record of a [`WorkspaceError`], which a job process prints and its caller reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
     /// The defect.
     pub code: Code,
-    /// The message with its sources' messages.
+    /// The message, with the messages of its causes.
     pub message: String,
     /// The remedy for the reader.
     pub hint: Option<String>,

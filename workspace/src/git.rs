@@ -213,7 +213,7 @@ impl Source {
         write()
     }
 
-    /// Gives a directory that a run wrote, with all that is in it, the file modes that the settings ask for.
+    /// Gives a directory that a run wrote, and everything in it, the file modes that the settings ask for.
     pub(crate) fn share(&self, dir: &Path) -> std::io::Result<()> {
         self.git.config().map_or(Ok(()), |settings| sharing::share(&settings, dir))
     }
@@ -246,7 +246,7 @@ impl Source {
         reference.peel_to_commit().map_err(self.read("the commit to start from"))
     }
 
-    /// Returns the commit a local branch points at, if it exists.
+    /// Returns the commit at the tip of a local branch, if the branch exists.
     pub(crate) fn tip(&self, branch: &str) -> Result<Option<Oid>, GitError> {
         match self.git.find_branch(branch, BranchType::Local) {
             Ok(found) => Ok(Some(found.get().peel_to_commit().map_err(self.read("the branch"))?.id())),

@@ -1,5 +1,5 @@
-//! Finds entries that would make git wait, or lead it elsewhere: a FIFO, a socket, a device or a symbolic link where git
-//! expects a file.
+//! Finds entries that would make git wait, or lead it elsewhere: a FIFO, a socket, a device or a symbolic link in place
+//! of a file.
 
 use std::ffi::{CStr, OsStr};
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::open;
 const ENTRIES: usize = 200_000;
 /// Limit on the depth of a search; each level has an open descriptor.
 const DEPTH: usize = 64;
-/// The directory of a repository.
+/// Name of the directory of a repository.
 const DOT_GIT: &[u8] = b".git";
 
 /// Entry that is neither a file nor a directory. In a directory that only git and a worker write, a symbolic link is

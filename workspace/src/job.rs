@@ -187,12 +187,12 @@ pub enum Outcome {
     /// State of a worktree.
     Inspected(Status),
     /// State of a repository.
-    Standing(RepositorySnapshot),
+    Snapshot(RepositorySnapshot),
     /// The repository was cloned or made, with this commit at HEAD.
     Provided(Head),
     /// Commit at the tip of a branch.
     Committed(Committed),
-    /// The commit at HEAD, in hex, if there is one.
+    /// The commit at HEAD, in hex, if it exists.
     Head(Option<String>),
     /// Commits and changes of a working tree.
     Evidence(repository::Evidence),
@@ -329,7 +329,7 @@ impl Job {
             Self::RemoveWorktree { worktree, loss } => Outcome::Removed(worktree.remove(loss)?),
             Self::JudgeWorktree { worktree, loss } => Outcome::Removed(worktree.judge(loss)?),
             Self::Inspect { worktree } => Outcome::Inspected(worktree.status()?),
-            Self::ExamineRepository { path } => Outcome::Standing(repository::snapshot(&path)?),
+            Self::ExamineRepository { path } => Outcome::Snapshot(repository::snapshot(&path)?),
             Self::CloneRepository { from, to } => Outcome::Provided(repository::clone(&from, &to)?),
             Self::MakeRepository { path, files, author } => {
                 Outcome::Provided(repository::make(&path, &files, &author)?)

@@ -6,14 +6,14 @@
 //! | directory | an existing directory, [`directory::prepare`] | never |
 //! | worktree | a linked git worktree on its own branch, [`Worktree::prepare`] | [`Job::RemoveWorktree`], refused when work would be lost |
 //!
-//! The crate knows no task, no board and no process; everything is synchronous. As root the caller runs a [`Job`] in a
-//! short-lived job process under the worker's uid (JSON in, [`Outcome`] or [`Failure`] as JSON out), because libgit2 and tree
-//! walks then meet files that a worker wrote. Such a job process needs a time limit: a worker can plant files that make a reader wait.
-//! libgit2's ownership check stays on, and no `safe.directory` is ever written. libgit2 also reads the git configuration of
-//! `$HOME`, and fails where it may not enter it: start the job process with a `HOME` that the worker's uid can read or that does not
-//! exist, and without `XDG_CONFIG_HOME`.
+//! The crate knows no task, no board and no process, and everything is synchronous. A caller that is root runs a
+//! [`Job`] in a short-lived job process under the worker's uid (JSON in, [`Outcome`] or [`Failure`] as JSON out),
+//! because libgit2 and tree walks then read files that a worker wrote. Such a job process needs a time limit, because a
+//! worker can plant files that make a reader wait. libgit2's ownership check stays on, and no `safe.directory` is ever
+//! written. libgit2 also reads the git configuration of `$HOME`, and fails if it may not enter that directory. So the
+//! job process needs a `HOME` that the worker's uid can read or that does not exist, and no `XDG_CONFIG_HOME`.
 //!
-//! What it promises:
+//! Promises:
 //!
 //! * no symbolic link is followed on the way to a workspace, nor while one is removed;
 //! * a preparation that was interrupted at any point is repaired by the next one, and finished work in it is kept;
@@ -21,8 +21,8 @@
 //!   inside of a directory in which another works. A run and a removal wait for a removal, and are not refused by it;
 //! * nothing that exists only in a worktree is deleted unless the caller permits it with [`Loss`].
 //!
-//! What it does not: filters such as git-lfs are not run at checkout (libgit2 executes nothing from a repository, which is the
-//! point).
+//! Not promised: filters such as git-lfs do not run at checkout, because libgit2 executes nothing from a repository.
+//! This is intended.
 //!
 //! ```
 //! use workspace::{Name, scratch};

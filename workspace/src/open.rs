@@ -1,4 +1,4 @@
-//! Opening directories without following any symbolic link that a worker could have planted.
+//! Opens directories without following a symbolic link that a worker could have planted.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ pub enum OpenError {
     /// The path does not start with a slash.
     #[error("{path} is relative: its meaning would depend on the working directory of the daemon")]
     Relative { path: PathBuf },
-    /// Nothing is there.
+    /// Nothing exists at the path.
     #[error("no directory at {path}")]
     Missing { path: PathBuf },
-    /// Something else is there.
+    /// The path does not lead to a directory.
     #[error("{path} is not a directory")]
     NotADirectory { path: PathBuf },
     /// The path goes through a symbolic link, or is one.
@@ -63,14 +63,14 @@ impl OpenError {
     }
 }
 
-/// An open directory, with its known properties.
+/// Open directory, with its known properties.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) fd: OwnedFd,
     pub(crate) stat: Stat,
 }
 
-/// Opens an absolute directory path of which no component may be a symbolic link.
+/// Opens a directory by an absolute path, of which no component may be a symbolic link.
 pub(crate) fn directory(path: &Path) -> Result<Opened, OpenError> {
     if !path.is_absolute() {
         return Err(OpenError::Relative { path: path.to_owned() });
@@ -80,7 +80,7 @@ pub(crate) fn directory(path: &Path) -> Result<Opened, OpenError> {
     examined(path, openat2(CWD, path, flags, Mode::empty(), resolve))
 }
 
-/// Opens the directory `name` directly beneath `parent`; it may be neither a symbolic link nor a mount point.
+/// Opens the directory `name` directly beneath `parent`. It may be neither a symbolic link nor a mount point.
 pub(crate) fn child(parent: impl AsFd, name: &Path, shown: &Path) -> Result<Opened, OpenError> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH
@@ -90,13 +90,14 @@ pub(crate) fn child(parent: impl AsFd, name: &Path, shown: &Path) -> Result<Open
     examined(shown, openat2(parent, name, flags, Mode::empty(), resolve))
 }
 
-/// Opens a directory of the daemon's own, whose path may lead through symbolic links.
+/// Opens a directory of the daemon, whose path may lead through symbolic links.
 pub(crate) fn trusted(path: &Path) -> Result<Opened, OpenError> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     examined(path, rustix::fs::openat(CWD, path, flags, Mode::empty()))
 }
 
-/// Sets mode 0700 on a directory held by an `O_PATH` descriptor, which fchmod refuses; /proc names the held directory, not a path.
+/// Sets mode 0700 on a directory that an `O_PATH` descriptor holds. fchmod refuses such a descriptor; the path in /proc
+/// names the open directory, whatever its name is now.
 pub(crate) fn make_private(held: &OwnedFd) -> std::io::Result<()> {
     Ok(rustix::fs::chmod(format!("/proc/self/fd/{}", held.as_raw_fd()), Mode::RWXU)?)
 }
@@ -121,7 +122,7 @@ fn examined(shown: &Path, opened: Result<OwnedFd, Errno>) -> Result<Opened, Open
     let path = shown.to_owned();
     let fd = opened.map_err(|errno| match errno {
         Errno::NOENT => OpenError::Missing { path: path.clone() },
-        // With O_DIRECTORY and O_NOFOLLOW a link in the last place is reported as ENOTDIR.
+        // With O_DIRECTORY and O_NOFOLLOW, a link as the last component is reported as ENOTDIR.
         Errno::NOTDIR if !shown.is_symlink() => OpenError::NotADirectory { path: path.clone() },
         Errno::LOOP | Errno::NOTDIR => OpenError::Symlink { path: path.clone() },
         errno => OpenError::Open { path: path.clone(), source: errno.into() },

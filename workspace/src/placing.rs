@@ -21,7 +21,7 @@ pub enum PlacingError {
     /// The directory itself could not be opened.
     #[error("the directory cannot be opened: {0}")]
     Directory(#[source] OpenError),
-    /// The path is absolute, empty, or has `.` or `..` in it.
+    /// The path is absolute or empty, or contains `.` or `..`.
     #[error("{} is not a path inside of the directory", path.display())]
     Outside { path: PathBuf },
     /// A part of the path is not a directory.
@@ -31,7 +31,7 @@ pub enum PlacingError {
     #[error("remove {}", path.display())]
     Remove {
         path: PathBuf,
-        /// The kernel's answer.
+        /// The error of the kernel.
         #[source]
         source: io::Error,
     },
@@ -39,7 +39,7 @@ pub enum PlacingError {
     #[error("write {}", path.display())]
     Write {
         path: PathBuf,
-        /// The kernel's answer.
+        /// The error of the kernel.
         #[source]
         source: io::Error,
     },

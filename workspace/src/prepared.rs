@@ -10,31 +10,31 @@ use serde::{Deserialize, Serialize};
 /// A workspace that is ready to be worked in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prepared {
-    /// The directory, absolute and free of symbolic links; the worker's cwd.
+    /// Path of the directory, absolute and without symbolic links; the worker's current directory.
     pub path: PathBuf,
     pub kind: Kind,
-    /// Part of the workspace that had to be made.
+    /// Amount of work that the preparation had to do.
     pub made: Preparation,
     pub owner: Owner,
-    /// The directory's identity, by which it is leased.
+    /// Identity of the directory, by which it is leased.
     pub place: FileIdentity,
     /// True if the directory is the top of a working tree of git.
     pub is_repository: bool,
-    /// The branch that is checked out; only for a worktree.
+    /// Branch that is checked out; only for a worktree.
     pub branch: Option<Branch>,
-    /// Access of the worker beside `path` itself, to which it has full access.
+    /// Access of the worker in addition to `path` itself, to which it has full access.
     pub grants: Grants,
-    /// Sentences about the workspace that a worker and people have to know.
+    /// Sentences about the workspace for the worker and for people.
     #[serde(default)]
     pub notes: Vec<String>,
     /// Variables that the worker's environment gets.
     pub environment: BTreeMap<String, String>,
 }
 
-/// Files of a new worktree, while they are written.
+/// Progress of writing the files of a new worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckedOut {
-    /// Number of files that are written.
+    /// Number of files written so far.
     pub done: usize,
     /// Number of files of the commit.
     pub total: usize,
@@ -50,15 +50,15 @@ impl std::fmt::Display for CheckedOut {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A directory of the run's own.
+    /// A directory that belongs to the task alone.
     Scratch,
-    /// A directory that was there and stays.
+    /// A directory that existed before, and stays.
     Directory,
     /// A linked git worktree.
     Worktree,
 }
 
-/// Extent of the preparation.
+/// Amount of work that the preparation of a workspace had to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Preparation {
@@ -80,7 +80,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Returns the user and group this process acts as.
+    /// Returns the user and group of this process.
     pub fn current() -> Self {
         Self { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw() }
     }
@@ -90,55 +90,55 @@ impl Owner {
     }
 }
 
-/// The branch of a worktree.
+/// Branch of a worktree, with its first and its present commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Branch {
-    /// The branch's name, `task/<id>`.
+    /// Name of the branch, `task/<id>`.
     pub name: String,
-    /// The commit, in hex, where the branch left the one it was asked to start from.
+    /// Commit at which the branch left its starting point, in hex.
     pub base_commit: String,
-    /// The commit, in hex, that the branch points at now.
+    /// Commit at the tip of the branch, in hex.
     pub head_commit: String,
 }
 
-/// Access of a worker beside the workspace.
+/// Access of a worker in addition to the workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grants {
     /// Steps that build the worker's view of these paths, in order. A worker without a view of its own gets `read` and `write`
     /// instead.
     pub shown: Vec<Shown>,
-    /// To be read, with all beneath.
+    /// Paths to read, with everything beneath.
     pub read: Vec<PathBuf>,
-    /// To be read and written, with all beneath.
+    /// Paths to read and write, with everything beneath.
     pub write: Vec<PathBuf>,
 }
 
-/// Step of a worker's view. The crate `policies` has the same type as `policies::Arrange`, because neither of the two crates knows the
-/// other.
+/// Step that changes the view of a worker. The crate `policies` has its own type for the same steps
+/// (`policies::Arrange`), because neither crate depends on the other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shown {
-    /// An empty directory, for what the later steps show in it.
+    /// Shows an empty directory, which later steps fill.
     Fresh {
-        /// The directory, which is there.
+        /// Existing directory that is replaced.
         at: PathBuf,
     },
-    /// A file or directory, to be read.
+    /// Shows a file or directory for reading.
     Show {
         at: PathBuf,
         /// Its path on the host.
         source: PathBuf,
     },
-    /// A file or directory, to be read and written.
+    /// Shows a file or directory for reading and writing.
     Lend {
         at: PathBuf,
         /// Its path on the host.
         source: PathBuf,
     },
-    /// A symbolic link in such an empty directory.
+    /// Shows a symbolic link in an empty directory of an earlier step.
     Link {
         at: PathBuf,
-        /// Path that the link holds.
+        /// Path that the link contains.
         target: PathBuf,
     },
 }

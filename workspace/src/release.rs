@@ -30,7 +30,7 @@ pub enum Loss {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Changes {
-    /// None.
+    /// No path has changes.
     Clean,
     /// At least one path has changes.
     Dirty {
@@ -45,7 +45,7 @@ pub struct Status {
     /// The working tree.
     pub path: PathBuf,
     pub changes: Changes,
-    /// The commit, in hex, that the worktree's HEAD points at; none on a branch without commits.
+    /// Commit of the worktree's HEAD, in hex; none on a branch without commits.
     pub head_commit: Option<String>,
     /// Number of commits of the branch `task/<id>` that no other branch, remote branch or tag has.
     pub unmerged: usize,

@@ -1,4 +1,4 @@
-//! Whole repositories: their state, private clones of them, small new ones, and commits.
+//! Whole repositories: their state, private clones of them, new small repositories, and commits.
 
 mod commits;
 mod diff;
@@ -28,21 +28,21 @@ pub use self::evidence::{ChangedPath, CommitLine, Evidence, PathChange};
 pub(crate) use self::evidence::{evidence, head as head_of};
 use crate::author::Author;
 
-/// State of a repository, complete enough to show any change by another process.
+/// State of a repository. It shows any change that another process makes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepositorySnapshot {
     /// Branch or commit that HEAD names.
     pub head: String,
     /// Every reference with its target.
     pub references: BTreeMap<String, String>,
-    /// Every path that differs from HEAD, and how, in libgit2's flags. Ignored paths are left out.
+    /// Paths that differ from HEAD, with libgit2's flags for the kind of difference. Ignored paths are left out.
     pub changes: BTreeMap<String, u32>,
 }
 
 /// The commit at HEAD.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
-    /// The commit, in hex.
+    /// Id of the commit, in hex.
     pub commit: String,
     /// Number of regular files in the commit, without submodules.
     pub files: usize,
@@ -91,7 +91,7 @@ fn head(git: &Repository, path: &Path) -> Result<Head, RepositoryError> {
     let mut files = 0;
     let tree = commit.tree().map_err(&failed)?;
     tree.walk(git2::TreeWalkMode::PreOrder, |_, entry| {
-        // The two modes of regular files; links and submodules have others.
+        // These are the two modes of regular files; links and submodules have other modes.
         if matches!(entry.filemode(), 0o100_644 | 0o100_755) {
             files += 1;
         }
@@ -104,7 +104,7 @@ fn head(git: &Repository, path: &Path) -> Result<Head, RepositoryError> {
 /// Returns the state of a repository. Nothing is written, not even its index.
 ///
 /// # Errors
-/// Where it cannot be opened by this user, or read.
+/// Fails if this user cannot open or read it.
 pub fn snapshot(path: &Path) -> Result<RepositorySnapshot, RepositoryError> {
     let git = open(path)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -131,16 +131,16 @@ pub fn snapshot(path: &Path) -> Result<RepositorySnapshot, RepositoryError> {
     Ok(RepositorySnapshot { head, references, changes })
 }
 
-/// Clones a repository on this host so that nothing ties the clone to it: no shared file, no remote.
+/// Clones a repository on this host. The clone shares no file with it and has no remote.
 ///
 /// # Errors
-/// Where `from` has no commit or cannot be opened by this user, or `to` cannot be written.
+/// Fails if `from` has no commit or cannot be opened by this user, or `to` cannot be written.
 pub fn clone(from: &Path, to: &Path) -> Result<Head, RepositoryError> {
     let source = open(from)?;
     commit_at_head(&source, from)?;
     let common = source.commondir();
-    // Objects are copied, never linked: a writer of the clone must not be able to write to the source. Objects that
-    // the source borrows from elsewhere must be fetched instead.
+    // Objects are copied and never linked, because a writer of the clone must not be able to write to the source.
+    // Objects that the source borrows must be fetched instead.
     let borrows = common.join("objects/info/alternates").exists();
     let local = if borrows { CloneLocal::None } else { CloneLocal::NoLinks };
     let failed = |source| RepositoryError::Clone { from: from.to_owned(), to: to.to_owned(), source };
@@ -155,13 +155,13 @@ pub fn clone(from: &Path, to: &Path) -> Result<Head, RepositoryError> {
     head(&git, to)
 }
 
-/// Makes a repository that holds `files` (path → text) in one commit on the branch `main`.
+/// Makes a repository that has `files` (path → text) in one commit on the branch `main`.
 ///
 /// # Errors
-/// Where `path` cannot be written.
+/// Fails if `path` cannot be written.
 pub fn make(path: &Path, files: &BTreeMap<String, String>, author: &Author) -> Result<Head, RepositoryError> {
     let failed = |source| RepositoryError::Commit { path: path.to_owned(), source };
-    // No template: the hooks of the user's template are not meant for this repository.
+    // No template is used, because the hooks of the user's template are not meant for this repository.
     let mut options = RepositoryInitOptions::new();
     options.initial_head("main").external_template(false);
     let git = Repository::init_opts(path, &options).map_err(failed)?;
@@ -184,7 +184,7 @@ pub fn make(path: &Path, files: &BTreeMap<String, String>, author: &Author) -> R
 /// Returns the commit, in hex.
 ///
 /// # Errors
-/// Where the working tree is none, has no commit yet, or may not be written.
+/// Fails if the directory is no working tree, has no commit yet, or may not be written.
 pub fn commit_file(
     tree: &Path,
     file: &Path,
@@ -205,7 +205,7 @@ pub fn commit_file(
 /// Reads the commit at the tip of a branch.
 ///
 /// # Errors
-/// Where there is no such repository or branch.
+/// Fails if there is no such repository or branch.
 pub fn tip(path: &Path, branch: &str) -> Result<Committed, RepositoryError> {
     let git = open(path)?;
     let failed = read(path, "the commit");

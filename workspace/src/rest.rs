@@ -1,14 +1,13 @@
-//! The rest of a run: finds the changes that it left uncommitted in its worktree, and commits them if its task asks for
-//! that.
+//! Finds the changes that a run left uncommitted in its worktree, and commits them if its task asks for that.
 //!
-//! Only after the worktree is sealed, for the holder of its lease. Its files are as a worker left them, so the caller
-//! limits time and memory, and the paths here are bounded by number and size. No symbolic link is followed: a link is
-//! committed as a link. Nothing of the repository is executed, be it a hook, a filter, a monitor or a signing program:
-//! libgit2 runs none of them.
+//! Called only after the worktree is sealed, by the owner of its lease. A worker wrote the files, so the caller limits
+//! time and memory, and the number and size of paths are limited here. No symbolic link is followed: a link is
+//! committed as a link. No hook, filter, monitor or signing program of the repository is executed, because libgit2 runs
+//! none of them.
 //!
-//! Agents commit only when they are asked to, and the branch of a task would be empty. The commit is a separate one,
-//! so that a person recognizes it. The paths come from a comparison of the files with the commit, because a worker
-//! can have the index name anything.
+//! Agents commit only when they are asked to, so without this the branch of a task would be empty. The commit is
+//! separate, so that a person recognizes it. The paths come from a comparison of the files with the commit, because a
+//! worker can write anything into the index.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -36,26 +35,26 @@ use crate::worktree::{Worktree, WorktreeError};
 const PATHS: usize = 100_000;
 /// Limit on the bytes of a commit.
 const BYTES: u64 = 512 << 20;
-/// Limit on the bytes of a file that is new.
+/// Size limit of a new file, in bytes.
 const NEW_BYTES: u64 = 10 << 20;
-/// Limit on the characters of a path that is named.
+/// Limit on the length of a named path, in characters.
 const PATH: usize = 300;
-/// Beginning of the name that a repository inside the worktree gets when the worktree is sealed.
+/// Prefix of the new name of a repository inside the worktree after the worktree is sealed.
 const SET_ASIDE: &[u8] = b".git.untrusted";
 /// Attributes of a file that git converts by a program or by a character set.
 const CONVERTED: [&str; 2] = ["filter", "working-tree-encoding"];
-/// Beginning of what the supervisor writes into the log of a branch.
+/// Prefix of the supervisor's messages in the log of a branch.
 const OURS: &[u8] = b"supervisor: ";
-/// Entry for the log of the branch.
+/// Message in the log of the branch.
 const TOLD: &str = "supervisor: committed what the run left uncommitted";
 
-/// Commit to make of uncommitted changes. The same terms make the same commit again.
+/// Terms of a commit of uncommitted changes. The same terms make the same commit again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommitTerms {
     /// Person or profile that the commit names as its author and committer.
     pub author: Author,
-    /// Subject, an empty line, and the text.
+    /// Message: a subject, an empty line, and the text.
     pub message: String,
     /// Time of the commit, in epoch seconds.
     pub at: i64,
@@ -87,10 +86,10 @@ impl Worktree {
     /// committed.
     ///
     /// Ignored files are left out. New files over 10 MiB, files that look like secrets, files that git converts by a
-    /// program and repositories inside the worktree stay uncommitted and are named.
+    /// program, and repositories inside the worktree stay uncommitted and are listed.
     ///
     /// # Errors
-    /// Where the working tree cannot be opened or read.
+    /// Fails if the working tree cannot be opened or read.
     pub fn rest(&self, span: &Span, terms: Option<&CommitTerms>) -> Result<Uncommitted, WorkspaceError> {
         let source = Source::open(&self.repository).map_err(WorktreeError::from)?;
         let links = self.links(&source, &self.directory());
@@ -143,7 +142,7 @@ impl Rest<'_> {
             return Ok(named(Uncommitted::default(), uncommitted));
         };
         if supervisors_commits {
-            // The commit of an interrupted call.
+            // An interrupted call has made the commit already.
             return Ok(named(self.made(&head)?, uncommitted));
         }
         if let Some(why) = self.too_much(&wanted) {
@@ -164,7 +163,7 @@ impl Rest<'_> {
         }
     }
 
-    /// Returns the reason why nothing can be committed on the branch.
+    /// Returns the reason why nothing can be committed on the branch; none if there is none.
     fn hindrance(&self, span: &Span, head: Oid, index: &Index) -> Result<Option<String>, git2::Error> {
         let named = links::read(&self.links.metadata.join("HEAD")).unwrap_or_default();
         let is_attached = named == format!("ref: refs/heads/{}", self.branch);
@@ -195,7 +194,7 @@ impl Rest<'_> {
         Ok((!is_known).then(|| format!("{} was moved by somebody else during the run", self.branch)))
     }
 
-    /// Returns true if the supervisor made the commit at HEAD of these changes, in an interrupted call. A worker can
+    /// Returns true if HEAD is a commit that an interrupted call of this function made of these changes. A worker can
     /// write the same message, but neither after its run nor into the log of the branch.
     fn is_made(&self, head: &Commit<'_>, span: &Span, terms: &CommitTerms) -> Result<bool, git2::Error> {
         if head.message_bytes() != terms.message.as_bytes()
@@ -209,7 +208,7 @@ impl Rest<'_> {
         }))
     }
 
-    /// Returns true if the supervisor has moved the branch last, by its log.
+    /// Returns true if the latest entry in the log of the branch is the supervisor's.
     fn is_ours(&self) -> Result<bool, git2::Error> {
         Ok(self.last_told()?.is_some_and(|entries| entries.starts_with(OURS)))
     }
@@ -221,8 +220,9 @@ impl Rest<'_> {
         Ok(last.as_ref().and_then(git2::ReflogEntry::message_bytes).map(<[u8]>::to_vec))
     }
 
-    /// Returns the paths of the working tree that differ from a commit. The index is not believed: a worker can have it
-    /// say that a file has not changed. Only the files that it does not want in the working tree are no deletions.
+    /// Returns the paths of the working tree that differ from a commit. The index is not trusted, because a worker can
+    /// mark a changed file as unchanged. Only files that the index leaves out of the working tree do not count as
+    /// deleted.
     fn changes(&self, tree: &Tree<'_>, index: &Index) -> Result<Changes, git2::Error> {
         let mut options = DiffOptions::new();
         options.include_untracked(true).recurse_untracked_dirs(true).include_typechange(true);
@@ -252,7 +252,7 @@ impl Rest<'_> {
             };
             changes.insert(path, change);
         }
-        // Ignored files that the worker has added all the same.
+        // Adds ignored files that the worker has staged all the same.
         let staged = self.git.diff_tree_to_index(Some(tree), Some(index), None)?;
         for delta in staged.deltas().filter(|delta| delta.status() == Delta::Added) {
             let Some(path) = delta.new_file().path_bytes() else { continue };
@@ -263,14 +263,14 @@ impl Rest<'_> {
         Ok(changes)
     }
 
-    /// Opens a path of the working tree that no symbolic link leads to, for a look at its kind and size.
+    /// Opens a path of the working tree without following symbolic links, to examine its kind and size.
     fn held(&self, path: &[u8]) -> Option<OwnedFd> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         openat2(self.top.as_fd(), path_of(path), flags, Mode::empty(), resolve).ok()
     }
 
-    /// Divides the changes into a part to commit, and a part that stays, each path with its reason.
+    /// Divides the changes into a part to commit and a part that stays, in which each path has its reason.
     fn sorted(&self, changes: &Changes, tree: &Tree<'_>) -> Result<(Changes, Vec<LeftPath>), git2::Error> {
         let inside: BTreeSet<Vec<u8>> = changes.keys().filter_map(|path| repository_of(path)).collect();
         let mut wanted = Changes::new();
@@ -285,7 +285,7 @@ impl Rest<'_> {
                     }
                     continue;
                 }
-                // A directory that the commit has as a submodule.
+                // A directory may be a submodule in the commit.
                 if parents(path).any(|dir| {
                     tree.get_path(path_of(dir)).is_ok_and(|entry| entry.kind() == Some(ObjectType::Commit))
                 }) {
@@ -329,7 +329,7 @@ impl Rest<'_> {
         if !secret::is_held(&beginning) {
             return Ok(None);
         }
-        // A file that was a secret before is committed by a person's choice.
+        // A file that contained a secret before was committed by a person's choice.
         let was = if let Change::Modified(blob) = change { self.git.find_blob(blob).ok() } else { None };
         let was = was.is_some_and(|blob| {
             let content = blob.content();
@@ -338,7 +338,7 @@ impl Rest<'_> {
         Ok((!was).then_some(LeftBecause::Secret))
     }
 
-    /// Returns the reason why the changes are too much for a commit.
+    /// Returns the reason why the changes are too large for a commit; none if they are not.
     fn too_much(&self, wanted: &Changes) -> Option<String> {
         if wanted.len() > PATHS {
             return Some(format!("{} changed paths, the limit is {PATHS}", wanted.len()));
@@ -352,7 +352,7 @@ impl Rest<'_> {
             .then(|| format!("{} MiB of changed files, the limit is {} MiB", bytes >> 20, BYTES >> 20))
     }
 
-    /// Commits changes on the branch. A path that git does not accept is left.
+    /// Commits changes on the branch. A path that git does not accept stays uncommitted.
     fn commit(
         &self,
         head: &Commit<'_>,
@@ -386,7 +386,7 @@ impl Rest<'_> {
         self.made(&git.find_commit(made)?)
     }
 
-    /// Describes a commit that was made of uncommitted changes, and has the index agree with it.
+    /// Describes a commit that was made of uncommitted changes, and updates the index to it.
     fn made(&self, commit: &Commit<'_>) -> Result<Uncommitted, git2::Error> {
         let tree = commit.tree()?;
         let before = commit.parent(0)?.tree()?;
@@ -399,7 +399,7 @@ impl Rest<'_> {
             })
             .flatten()
             .collect();
-        // In memory alone, for the entries that git writes for the files.
+        // The index is written in memory alone, for the entries that git makes for the files.
         let mut wanted = self.git.index()?;
         wanted.read_tree(&tree)?;
         let path = self.links.metadata.join("index");
@@ -422,7 +422,7 @@ impl Rest<'_> {
 }
 
 /// Returns the directory around a repository that was set aside, for a path in that repository. At the top of the
-/// working tree it is the repository alone.
+/// working tree, returns the repository alone.
 fn repository_of(path: &[u8]) -> Option<Vec<u8>> {
     let parts: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
     let at = parts.iter().position(|part| part.starts_with(SET_ASIDE))?;
@@ -434,7 +434,7 @@ fn parents(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at])
 }
 
-/// Reads the beginning of a file that is held.
+/// Reads the beginning of an open file.
 fn beginning(held: &OwnedFd) -> Option<Vec<u8>> {
     let file = File::open(format!("/proc/self/fd/{}", held.as_raw_fd())).ok()?;
     let mut bytes = Vec::new();
@@ -447,13 +447,13 @@ fn left_path(path: &[u8], why: LeftBecause) -> LeftPath {
     LeftPath { path: text.chars().take(PATH).collect(), why }
 }
 
-/// Returns the changes that stay because of a hindrance.
+/// Returns changes that stay for one common reason.
 fn hindered(why: &str, changes: &Changes) -> Uncommitted {
     let left = changes.keys().map(|path| left_path(path, LeftBecause::Unasked)).collect();
     named(Uncommitted { hindrance: Some(why.to_owned()), ..Uncommitted::default() }, left)
 }
 
-/// Adds the paths that are left, as many as are named.
+/// Adds the uncommitted paths, up to the limit of listed paths.
 fn named(made: Uncommitted, mut uncommitted: Vec<LeftPath>) -> Uncommitted {
     uncommitted.sort_by(|a, b| a.path.cmp(&b.path));
     let more = uncommitted.len().saturating_sub(NAMED);

@@ -26,7 +26,7 @@ pub enum ScratchError {
     /// The directory could not be opened.
     #[error("open the scratch workspace")]
     Open(#[source] OpenError),
-    /// The directory belongs to someone else.
+    /// The directory belongs to another user.
     #[error("{path} belongs to uid {found}, not to uid {expected}")]
     ForeignOwner {
         path: PathBuf,
@@ -106,10 +106,10 @@ pub fn close(base: &Path, name: &Name) -> Result<(), ScratchError> {
 
 /// Makes the directory `base/name` with mode 0700, or takes an existing directory.
 ///
-/// Without `owner` the directory belongs to this process's user. An existing directory is taken only if it is a real directory with the
-/// expected owner; an empty directory that this process made and has not yet given away is given away now. `base` must be a directory that no
-/// worker can write. With an `owner` other than the caller it needs root, and is safe to run as root: it changes the open directory
-/// itself, never an entry in it.
+/// Without `owner` the directory belongs to this process's user. An existing directory is taken only if it is a real
+/// directory with the expected owner. An empty directory that this process made and has not given to its owner yet is
+/// given to it now. `base` must be a directory that no worker can write. With an `owner` other than the caller, the
+/// call needs root, and is safe to run as root: it changes the open directory itself, never an entry in it.
 pub fn prepare(base: &Path, name: &Name, owner: Option<Owner>) -> Result<Prepared, ScratchError> {
     let parent = open::trusted(base).map_err(ScratchError::OpenBase)?;
     let path = path(base, name);
@@ -122,7 +122,7 @@ pub fn prepare(base: &Path, name: &Name, owner: Option<Owner>) -> Result<Prepare
     };
     let opened = open::child(&parent.fd, Path::new(name.as_str()), &path).map_err(ScratchError::Open)?;
     let owner_uid = opened.stat.st_uid;
-    // A directory that was made just now is empty.
+    // A directory that this call has made is empty.
     let interrupted = owner_uid == me.uid
         && owner_uid != owner.uid
         && (made == Preparation::Created
@@ -137,7 +137,7 @@ pub fn prepare(base: &Path, name: &Name, owner: Option<Owner>) -> Result<Prepare
     }
     if interrupted {
         let (uid, gid) = (Some(Uid::from_raw(owner.uid)), Some(Gid::from_raw(owner.gid)));
-        // fchown refuses an O_PATH descriptor; this is the same directory.
+        // fchown refuses an O_PATH descriptor; the empty path stands for the same directory.
         chownat(&opened.fd, "", uid, gid, AtFlags::EMPTY_PATH).map_err(|errno| ScratchError::Give {
             path: path.clone(),
             uid: owner.uid,

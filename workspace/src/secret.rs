@@ -1,4 +1,4 @@
-//! Recognition of files that look like secrets, by their names and by the keys in them.
+//! Recognizes files that look like secrets, by their names and by keys in them.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -7,7 +7,7 @@ use std::path::Path;
 /// Number of bytes of a file that are searched.
 pub(crate) const SEARCHED: usize = 1024 * 1024;
 
-/// Names of files that hold credentials.
+/// Names of files with credentials.
 const NAMES: [&str; 19] = [
     ".env",
     ".git-credentials",
@@ -30,10 +30,10 @@ const NAMES: [&str; 19] = [
     "service-account.json",
 ];
 
-/// Endings of the names of keys and their stores.
+/// Extensions of keys and key stores.
 const EXTENSIONS: [&str; 8] = ["jks", "kdbx", "key", "keystore", "p12", "pem", "pfx", "ppk"];
 
-/// Endings of the names of examples, which hold no values.
+/// Extensions of examples, which have no values.
 const EXAMPLES: [&str; 5] = ["dist", "example", "sample", "template", "tmpl"];
 
 /// Keys by their first characters, with the smallest number of letters, digits, `-` and `_` that follow.
@@ -58,7 +58,7 @@ const KEYS: [(&[u8], usize); 14] = [
 const BEGIN: &[u8] = b"-----BEGIN ";
 /// Rest of that line, after the kind of key.
 const PRIVATE: &[u8] = b"PRIVATE KEY";
-/// Longest kind of key.
+/// Longest name of a kind of key.
 const KIND: usize = 40;
 
 /// Returns true if a file has the name of a secret.
@@ -72,7 +72,7 @@ pub(crate) fn is_named(path: &Path) -> bool {
     NAMES.contains(&name.as_str()) || name.starts_with(".env.") || EXTENSIONS.contains(&extension)
 }
 
-/// Returns true if a text holds a key.
+/// Returns true if a text contains a key.
 pub(crate) fn is_held(text: &[u8]) -> bool {
     (0..text.len()).any(|at| begins(&text[at..], at.checked_sub(1).map(|before| text[before])))
 }
@@ -102,7 +102,7 @@ fn is_of_key(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
 }
 
-/// Returns a path of git, which is bytes.
+/// Returns a path that git stores as bytes.
 pub(crate) fn path_of(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
 }

@@ -17,7 +17,7 @@ use crate::tree::TreeError;
 /// Limit on the depth: each level holds a descriptor.
 const DEPTH: usize = 128;
 
-/// Size of a tree.
+/// Size of a directory tree on its disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Size {
     /// Bytes on disk, as far as could be seen.

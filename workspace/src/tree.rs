@@ -17,13 +17,13 @@ use crate::removal::Removal;
 /// Reasons why a tree could not be removed.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
-    /// The directory that holds the tree could not be opened.
+    /// The directory that contains the tree could not be opened.
     #[error("open the directory that holds the workspace")]
     OpenBase(#[source] OpenError),
     /// The top of the tree is not a directory, or could not be opened.
     #[error("open the workspace to remove it")]
     Open(#[source] OpenError),
-    /// A file system is mounted inside.
+    /// A file system is mounted inside the tree.
     #[error("{path} is a mount point inside the workspace")]
     MountPoint {
         /// The mount point; directories above it may have been moved to the top of the tree.
@@ -69,7 +69,7 @@ impl TreeError {
     }
 }
 
-/// Removes the directory `base/name` with all it holds.
+/// Removes the directory `base/name` with everything in it.
 ///
 /// Symbolic links are removed and not followed, and a mount point inside stops the removal. A process that may empty
 /// the directory but not write `base` (a job process under the worker's uid) gets [`Removal::Emptied`]; a caller that

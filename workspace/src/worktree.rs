@@ -47,25 +47,25 @@ use crate::prepared::{Branch, CheckedOut, Kind, Owner, Preparation, Prepared};
 use crate::tree::{self, remove_tree};
 use lease::FileIdentity;
 
-/// Limit on the submodules that are named as empty.
+/// Limit on the submodules in a sentence.
 const NAMED: usize = 20;
-/// The first component of every branch made here.
+/// First component of the name of every branch made here.
 const PREFIX: &str = "task";
 
 /// A linked worktree: `<worktrees>/<id>` of `repository`, on the branch `task/<id>`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Worktree {
-    /// The repository; absolute, free of symbolic links, with a working tree.
+    /// Path of the repository: absolute, without symbolic links, with a working tree.
     pub repository: PathBuf,
     /// Directory of the worktrees; `<repository>/.worktrees` if not given.
     pub worktrees: Option<PathBuf>,
-    /// The name that git has for the worktree (`.git/worktrees/NAME`).
+    /// Name that git has for the worktree (`.git/worktrees/NAME`).
     pub id: Name,
 }
 
 impl Worktree {
-    /// Names the worktree `id` of a repository, in the repository's own `.worktrees`.
+    /// Names the worktree `id` in the repository's own `.worktrees`.
     pub fn new(repository: impl Into<PathBuf>, id: Name) -> Self {
         Self { repository: repository.into(), worktrees: None, id }
     }
@@ -80,17 +80,18 @@ impl Worktree {
         format!("{PREFIX}/{}", self.id)
     }
 
-    /// Makes the worktree, takes an existing one, or repairs the remains of a crash.
+    /// Makes the worktree, takes an existing worktree, or repairs the remains of a crash.
     ///
-    /// A worktree that is not empty keeps all its files, with uncommitted work and a detached HEAD; only the files that link it
-    /// to the repository are repaired. An existing branch is continued. The caller must hold the lease of the worktree, because
-    /// lock files of a killed git are removed. A live git that has the worktree locked is left alone, and the call fails.
+    /// A worktree that is not empty keeps all its files, with uncommitted work and a detached HEAD. Only the files that
+    /// link it to the repository are repaired. An existing branch is continued. The caller must hold the lease of the
+    /// worktree, because lock files of a killed git are removed. A live git that has the worktree locked is left alone, and
+    /// the call fails.
     ///
     /// The worker's access beside the worktree ([`Prepared::grants`]) is narrow. It sees a `.git` that is made for it,
-    /// in which it writes new objects, its branch and the metadata of this worktree; [`Worktree::seal`] takes objects
-    /// and branch over. Its tags and stashes are its own, too, and kept for its next run. Other branches, configuration
-    /// and hooks are read-only there, so `git config` and `git gc` fail. A worker without a view of its own can move
-    /// the branches of sibling worktrees and destroy shared objects. Object stores that the repository borrows from
+    /// in which it writes new objects, its branch and the metadata of this worktree; [`Worktree::seal`] takes them
+    /// over. Its tags and stashes are its own as well, and are kept for its next run. Other branches, configuration and
+    /// hooks are read-only there, so `git config` and `git gc` fail. A worker without a view of its own can move the
+    /// branches of other worktrees and destroy shared objects. Object stores from which the repository borrows
     /// (`objects/info/alternates`) are not granted.
     pub fn prepare(&self, base: &Base, author: Option<&Author>) -> Result<Prepared, WorktreeError> {
         self.prepare_telling(base, author, &|_| {})
@@ -160,7 +161,7 @@ impl Worktree {
         Ok(made)
     }
 
-    /// Takes over an unsealed run: all of it, or the commits alone where its worktree is gone.
+    /// Takes over an unsealed run as a whole, or only its commits if its worktree is gone.
     pub(crate) fn publish_unsealed(
         &self,
         source: &Source,
@@ -183,7 +184,7 @@ impl Worktree {
         Ok(locks::remove_stale(&found, &around)?)
     }
 
-    /// Removes the remains of a preparation, which hold no work, so that the worktree can be made anew.
+    /// Removes the remains of a preparation, which contain no work, so that the worktree can be made anew.
     pub(crate) fn clear(
         &self,
         note: &mut Note,
@@ -199,13 +200,14 @@ impl Worktree {
         Ok(if interrupted { Preparation::Repaired } else { Preparation::Created })
     }
 
-    /// Removes the metadata. The commits of a detached `HEAD`, which nothing else may name, are kept beside the branch.
+    /// Removes the metadata. The commits of a detached `HEAD`, which may have no other reference, are kept beside the
+    /// branch.
     pub(crate) fn remove_metadata(&self, source: &Source, links: &Links) -> Result<(), WorktreeError> {
         source.shared(|| beside::keep_head(source, &self.id, &links.metadata))?;
         remove_tree(&source.metadata(), &self.id).map(drop).map_err(WorktreeError::Clear)
     }
 
-    /// Makes the directory, ties it to the repository and fills it with the branch's files.
+    /// Makes the directory, links it to the repository and writes the branch's files to it.
     fn check_out(
         &self,
         source: &Source,
@@ -284,7 +286,7 @@ impl Worktree {
         }
     }
 
-    /// Returns the directory that holds the working tree.
+    /// Returns the directory that contains the working tree.
     pub fn directory(&self) -> PathBuf {
         self.worktrees.clone().unwrap_or_else(|| self.repository.join(".worktrees"))
     }
@@ -360,7 +362,7 @@ fn empty_submodules(links: &Links) -> Vec<PathBuf> {
     paths.filter(|path| !holds_something(&links.tree.join(path)).unwrap_or(true)).take(NAMED).collect()
 }
 
-/// Returns the sentence that names submodules without files.
+/// Returns a sentence about submodules without files.
 fn about_submodules(empty: &[PathBuf]) -> Option<String> {
     let names: Vec<String> =
         empty.iter().map(|path| format!("`{}`", plain(&path.display().to_string()))).collect();

@@ -114,7 +114,7 @@ pub enum SweepScope {
     Only(BTreeSet<Digest>),
 }
 
-/// Effect of a sweep.
+/// Treatment of files without a row by a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sweep {
     /// Files without a row are removed.

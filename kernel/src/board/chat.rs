@@ -130,10 +130,10 @@ mod tests {
         };
         bench.call(move |board| board.subscribe(&key, None, None, &alice())).unwrap();
         let letters = bench.readers.with(|view| {
-            let crowds = view.outbox_heads()?;
+            let queues = view.delivery_queues()?;
             let mut letters = Vec::new();
-            for crowd in crowds {
-                letters.extend(view.outbox_of(&crowd, 10)?);
+            for queue in queues {
+                letters.extend(view.letters_of_queue(&queue, 10)?);
             }
             Ok::<_, Error>(letters)
         });

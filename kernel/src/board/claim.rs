@@ -44,7 +44,7 @@ impl OpenClaim {
     }
 }
 
-/// Terms of an external claim.
+/// Terms on which an external worker holds a claim.
 #[derive(Clone, Copy, Debug)]
 pub struct ClaimTerms<'a> {
     /// Lifetime without a heartbeat.

@@ -98,24 +98,24 @@ fn ended(cause: EndCause, kind: &str) -> String {
 /// Does an act on a new task, and formats the event.
 fn done(
     kind: &str,
-    deed: impl FnOnce(&mut crate::Board<'_>, &TaskId) -> Result<(), crate::Error> + Send + 'static,
+    act: impl FnOnce(&mut crate::Board<'_>, &TaskId) -> Result<(), crate::Error> + Send + 'static,
 ) -> String {
     let bench = Bench::new();
     let id = bench.ready();
-    bench.call(move |board| deed(board, &id)).unwrap();
+    bench.call(move |board| act(board, &id)).unwrap();
     rendered_events(&bench, kind)
 }
 
 /// Ends a run of a new task with its worker's verdict, and formats the event.
 fn reported(
     kind: &str,
-    deed: impl FnOnce(&mut crate::Board<'_>, &TaskId, &Actor) -> Result<(), crate::Error> + Send + 'static,
+    act: impl FnOnce(&mut crate::Board<'_>, &TaskId, &Actor) -> Result<(), crate::Error> + Send + 'static,
 ) -> String {
     let bench = Bench::new();
     let id = bench.ready();
     let run = bench.start(&id);
     let bob = worker("bob", run, &id);
-    bench.call(move |board| deed(board, &id, &bob)).unwrap();
+    bench.call(move |board| act(board, &id, &bob)).unwrap();
     bench.finish(run, EndCause::Exited { code: 0 });
     rendered_events(&bench, kind)
 }

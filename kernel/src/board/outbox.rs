@@ -14,7 +14,7 @@ use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::{EventId, LetterId, TaskId, Tenant};
-use crate::model::letter::{Address, Crowd, Heads, Letter, LetterState, Letters, Mail, NoticeKind};
+use crate::model::letter::{Address, DeliveryQueue, Letter, LetterState, Letters, Mail, NoticeKind};
 use crate::model::limits;
 use crate::model::missing::Missing;
 use crate::model::state::State;
@@ -64,13 +64,13 @@ fn is_news(kind: NoticeKind, task: &Task) -> bool {
 
 impl View<'_> {
     /// Returns the waiting messages, counted by address and tenant.
-    pub fn outbox_heads(&self) -> Result<Heads, Error> {
-        self.tx.crowds()
+    pub fn delivery_queues(&self) -> Result<Vec<DeliveryQueue>, Error> {
+        self.tx.queues()
     }
 
     /// Returns the first messages of a tenant to an address, at most `limit`, in the order of delivery.
-    pub fn outbox_of(&self, crowd: &Crowd, limit: u32) -> Result<Vec<Letter>, Error> {
-        self.tx.letters_of(crowd, limit)
+    pub fn letters_of_queue(&self, queue: &DeliveryQueue, limit: u32) -> Result<Vec<Letter>, Error> {
+        self.tx.letters_of(queue, limit)
     }
 
     /// Returns the selected messages, oldest first, as far as the caller may see them.

@@ -412,7 +412,7 @@ fn a_digest_keeps_its_messages_whatever_comes_meanwhile() {
     let sent = letters(&bench);
     assert_eq!(sent.len(), 17);
     assert!(sent[..16].iter().all(|one| one.digest == Some(first)) && sent[16].digest.is_none());
-    let heads = bench.readers.with(|view| view.outbox_heads()).unwrap();
+    let heads = bench.readers.with(|view| view.delivery_queues()).unwrap();
     assert_eq!((heads.len(), heads[0].waiting, &heads[0].address.channel[..]), (1, 17, "ops"));
 }
 

@@ -94,7 +94,7 @@ impl Board<'_> {
         let proposal = Proposal { task: proposing, kind, subject: subject.id.clone(), staff, taken };
         self.tx.put_proposal(&proposal)?;
         if kind == ProposalKind::Progress {
-            // Creating the review's task is no move of the mission.
+            // The creation of the review's task does not count as progress of the mission.
             self.tx.note_review(subject.mission())?;
         }
         let payload = json!({ "kind": kind, "task": task.id, "assignee": new.assignee });

@@ -28,11 +28,9 @@ words! {
     /// Kind of payer: use is added up for each payer and day.
     "payer"
     PayerKind {
-        /// A tenant.
         Tenant => "tenant",
-        /// A profile.
         Profile => "profile",
-        /// An account of a service.
+        /// Account of a service, which several profiles may share.
         Account => "account",
     }
 }

@@ -67,7 +67,6 @@ pub enum CandidateChoice {
 /// Extent of a reason that keeps a task from starting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// This task alone.
     Task,
     /// All tasks of its line.
     Line,

@@ -71,7 +71,7 @@ impl<'de> Deserialize<'de> for Timestamp {
 
 schema!(Timestamp, { "type": "integer", "description": "seconds since the epoch, UTC" });
 
-/// A calendar day.
+/// Calendar day of a time zone, for budgets of a day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Day {
     /// Date, such as `2026-05-01`.

@@ -11,9 +11,9 @@ words! {
     CommitMode {
         /// The supervisor commits them.
         Auto => "auto",
-        /// They block the task.
+        /// The changes block the task.
         Require => "require",
-        /// They stay as they are.
+        /// The changes stay as they are.
         No => "no",
     }
 }

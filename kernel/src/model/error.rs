@@ -34,7 +34,7 @@ words! {
     /// Kind of failure of the store.
     "storage kind"
     StorageKind {
-        /// The disk is full.
+        /// The disk has no space left.
         Full => "full",
         /// The disk failed to read or write.
         Io => "io",

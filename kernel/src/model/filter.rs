@@ -23,7 +23,6 @@ words! {
         Status => "status",
         /// By assignee; of one assignee, as by priority.
         Assignee => "assignee",
-        /// By title.
         Title => "title",
         /// Latest change first.
         Updated => "updated",
@@ -92,7 +91,7 @@ impl Default for Filter {
     }
 }
 
-/// Page of tasks.
+/// Page of the tasks that a filter selects.
 #[derive(Clone, Debug)]
 pub struct Page {
     /// Tasks in the filter's order, at most as many as it asks for.

@@ -47,7 +47,6 @@ words! {
     /// Kind of thing that a hold is on.
     "hold scope"
     HoldScope {
-        /// A single task.
         Task => "task",
         /// All tasks of a profile.
         Profile => "profile",
@@ -85,7 +84,7 @@ impl Within {
     }
 }
 
-/// Target of a hold.
+/// Tasks that a hold concerns: its scope and the name within the scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HoldOn {
     /// Kind of the target.
@@ -180,9 +179,9 @@ pub struct Hold {
     pub within: Within,
     /// Run that met the limit.
     pub run_id: Option<RunId>,
-    /// Task of that run.
+    /// Task of the run that met the limit.
     pub met_by_task: Option<TaskId>,
-    /// Tenant of that run.
+    /// Tenant of the run that met the limit.
     pub met_by_tenant: Option<Tenant>,
     /// Run that tries whether the limit is over.
     pub probe_run: Option<RunId>,
@@ -195,7 +194,7 @@ pub struct Hold {
 /// Effect of a hold at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stance {
-    /// Nothing that it is on may start.
+    /// No task that the hold concerns may start.
     Closed,
     /// A single run may start, to see whether it is served.
     Probe,

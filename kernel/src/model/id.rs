@@ -231,7 +231,7 @@ number_id!(
     EventId, "event id"
 );
 number_id!(
-    /// Comment on a task.
+    /// Number of a comment, unique on its board.
     CommentId, "comment id"
 );
 

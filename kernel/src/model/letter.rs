@@ -77,10 +77,10 @@ pub struct Notice {
     pub choices: Vec<String>,
 }
 
-/// Address of a message.
+/// Recipient of a message: a channel, and a chat and thread on it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Address {
-    /// Channel of the configuration.
+    /// Name of the channel in the configuration.
     pub channel: String,
     /// Chat on the channel; empty for the chat that the channel itself names.
     pub chat_id: String,
@@ -125,7 +125,7 @@ pub struct Letter {
 
 /// Messages of one tenant to one address, which are delivered one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Crowd {
+pub struct DeliveryQueue {
     pub address: Address,
     pub tenant: Option<Tenant>,
     /// Time at which the first message is tried.
@@ -133,9 +133,6 @@ pub struct Crowd {
     /// Number of waiting messages.
     pub waiting: u32,
 }
-
-/// Messages that wait for delivery, by address and tenant.
-pub type Heads = Vec<Crowd>;
 
 /// Selection of messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

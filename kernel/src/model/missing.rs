@@ -6,7 +6,6 @@ words! {
     /// Kind of a named object that does not exist, or whose existence the caller may not learn.
     "thing that is missing"
     Missing {
-        /// A task.
         Task => "task",
         /// A task named as a parent.
         Parent => "parent task",
@@ -14,25 +13,20 @@ words! {
         TaskOfMission => "task of the mission",
         /// The first task of a mission.
         Mission => "mission",
-        /// A run.
         Run => "run",
         /// The record of a run's end.
         EndOfRun => "end of run",
-        /// A hold.
         Hold => "hold",
         /// A message of the outbox.
         Message => "message",
         /// The position of a plugin in the event log.
         PluginEvents => "events of the plugin",
-        /// A tenant.
         Tenant => "tenant",
         /// A subscription of a chat to a task.
         Subscription => "subscription",
-        /// An attachment.
         Attachment => "attachment",
         /// A link between two tasks.
         Link => "link",
-        /// A schedule.
         Schedule => "schedule",
     }
 }

@@ -44,7 +44,7 @@ words! {
     }
 }
 
-/// Limits of a mission.
+/// Limits on all tasks and runs of a mission together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissionLimits {
     /// Largest number of levels of tasks that workers may make below the first task.
@@ -131,7 +131,7 @@ pub(crate) struct Used {
     pub(crate) caps: MissionCaps,
 }
 
-/// Use of a limit.
+/// Used and allowed amount of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LimitUse {
     /// Amount used, in the unit of the limit.
@@ -153,7 +153,7 @@ pub struct MissionUse {
     pub max_depth: u32,
 }
 
-/// Summary of a mission.
+/// State of a mission, with the use of its limits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mission {
     /// First task of the mission, by which commands name it.
@@ -200,7 +200,7 @@ pub struct AskingMission {
     pub since: Timestamp,
 }
 
-/// Task of a mission.
+/// Task in the tree of a mission.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MissionTask {
     pub id: TaskId,

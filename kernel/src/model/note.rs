@@ -37,7 +37,6 @@ impl Event {
     }
 }
 
-/// Comment on a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comment {
     pub id: CommentId,

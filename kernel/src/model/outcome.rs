@@ -69,15 +69,14 @@ words! {
     BlockKind {
         /// An answer.
         NeedsInput => "needs_input",
-        /// Something that the worker cannot do or does not have.
+        /// An ability or a resource that the worker lacks.
         Capability => "capability",
         /// A condition that should pass.
         Transient => "transient",
         /// Another task.
         Dependency => "dependency",
-        /// An approval.
         Approval => "approval",
-        /// More budget.
+        /// A larger budget.
         Budget => "budget",
         /// A person's retry after too many failures in a row.
         GaveUp => "gave_up",
@@ -164,7 +163,7 @@ words! {
     OwnLimit {
         /// Number of turns of a run.
         Turns => "turns",
-        /// Cost of a run.
+        /// Cost of the run, as its agent reports it.
         Cost => "cost",
     }
 }

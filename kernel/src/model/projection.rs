@@ -43,7 +43,7 @@ pub struct ProjectedTask {
     pub metadata: Option<String>,
 }
 
-/// Comment of a task.
+/// Comment that a projected program reads or has written.
 #[derive(Clone, Debug)]
 pub struct ProjectedComment {
     pub author: String,
@@ -147,7 +147,7 @@ pub(crate) struct Stamp(pub(crate) [Option<FileStamp>; 2]);
 pub(crate) struct FileStamp {
     pub(crate) device: u64,
     pub(crate) inode: u64,
-    /// Length in bytes.
+    /// Size in bytes.
     pub(crate) length: u64,
     /// Time of the last write (seconds, then nanoseconds).
     pub(crate) written: (i64, i64),

@@ -10,7 +10,7 @@ use crate::model::id::BoardName;
 /// Name of the program, with the space before a command.
 const PROGRAM: &str = "supervisor ";
 
-/// Remedy of a problem.
+/// Action that helps with a problem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Remedy {
     /// Kind of the remedy: `cli_hint`, a command, or `advice`.

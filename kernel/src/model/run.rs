@@ -101,7 +101,6 @@ words! {
     #[derive(Default)]
     "purpose"
     Purpose {
-        /// The work itself.
         #[default]
         Work => "work",
         /// A review of the work of another worker or a person.
@@ -137,7 +136,7 @@ pub struct Run {
     pub spawned_at: Option<Timestamp>,
     /// Time of the end, by proof.
     pub ended_at: Option<Timestamp>,
-    /// Claim: `<host>:<pid>:<uuid>`.
+    /// Name of the claim: `<host>:<pid>:<uuid>`.
     pub claim_lock: Option<String>,
     /// Time at which an external claim expires.
     pub claim_expires: Option<Timestamp>,

@@ -97,7 +97,7 @@ pub struct TemplateTask {
     pub task: NewTask,
 }
 
-/// Definition of a schedule.
+/// Settings of a schedule, as its file gives them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ScheduleSpec {
@@ -123,7 +123,7 @@ pub struct ScheduleSpec {
     pub creator_uid: Option<u32>,
 }
 
-/// Schedule on a board.
+/// Schedule with its progress: the ticks that are decided and the next tick.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
     /// Name of the schedule's file, without `.toml`.

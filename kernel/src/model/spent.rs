@@ -31,14 +31,14 @@ pub struct Spent {
 /// Scope of token counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Counters {
-    /// This run alone.
+    /// Counters of this run alone.
     #[default]
     OfRun,
     /// The whole session so far, earlier runs included.
     OfSession,
 }
 
-/// Counters of tokens.
+/// Tokens that an agent reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tokens {
     pub(crate) input: u64,

@@ -69,10 +69,9 @@ pub enum Gate {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum InitialState {
-    /// As its parents and its time allow.
+    /// Ready, scheduled or waiting, as its parents and its time allow.
     #[default]
     Normal,
-    /// In triage.
     Triage,
     /// Blocked until a person lets it continue.
     #[serde(rename = "hold")]
@@ -83,7 +82,6 @@ pub enum InitialState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Then {
-    /// The task is done.
     Done,
     /// The task waits for a person.
     Blocked(BlockKind),
@@ -93,15 +91,14 @@ pub enum Then {
     Triage,
     /// The task is tried again as the gate allows.
     Again(Gate),
-    /// The task is archived.
     Archived(WasDone),
 }
 
-/// Change of a task.
+/// Transition that a task is asked to make: the input of [`next`](crate::next).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// The task is created.
+    /// A new task enters the board.
     Created {
         #[serde(rename = "intake")]
         initial: InitialState,
@@ -137,7 +134,7 @@ pub enum Change {
     Requeued { gate: Gate },
     /// A person moves the task to triage.
     SentToTriage,
-    /// The task is archived.
+    /// The task is moved to the archive.
     Archived,
     /// A person wants finished work to be done again.
     Reopened { gate: Gate },

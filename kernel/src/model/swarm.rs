@@ -8,7 +8,7 @@ use crate::model::id::{Profile, TaskId, Tenant};
 /// Prefix of a comment that is an entry of a swarm's blackboard; `{"key": …, "value": …}` follows.
 pub(crate) const BLACKBOARD: &str = "[swarm:blackboard] ";
 
-/// Definition of a new swarm.
+/// Request for a swarm: workers for one goal, a verifier and a synthesizer.
 #[derive(Clone, Debug)]
 pub struct NewSwarm {
     /// Goal of the whole swarm.
@@ -42,7 +42,7 @@ pub struct SwarmWorker {
     pub skills: Vec<String>,
 }
 
-/// Tasks of a swarm.
+/// Ids of the tasks of a swarm.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Swarm {
     /// Task of the blackboard, done from the start.

@@ -112,12 +112,12 @@ pub struct Origin {
     /// Run of that task whose session is taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_run: Option<RunId>,
-    /// Name of that session.
+    /// Id by which the lane finds that session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_session: Option<String>,
 }
 
-/// Definition of a new task.
+/// Request for a task, before the rules have accepted it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NewTask {

@@ -24,7 +24,7 @@ macro_rules! task_fields {
     ($($path:ident)::+ { $($context:tt)* }) => {
         $($path)::+! {
             { $($context)* }
-            /// Limits of a task.
+            /// Limits on the runs of a task.
             limits: Limits {
                 /// Time limit of each run.
                 #[serde(rename = "max_runtime_seconds", default, with = "optional_seconds")]
@@ -170,7 +170,7 @@ pub struct TaskField {
     requests: &'static [(&'static str, &'static str)],
 }
 
-/// Kind of a plain field.
+/// Form of a plain field in a request and on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FieldKind {

@@ -8,22 +8,18 @@ words! {
     /// Setting that the time limit of a run comes from.
     "source of a limit"
     LimitSource {
-        /// The task.
         Task => "task",
         /// The table of checks in the configuration.
         Check => "check",
-        /// The profile of the worker.
         Profile => "profile",
-        /// The lane of the worker.
         Lane => "lane",
         /// The tenant of the task, as an upper bound for all its runs.
         Tenant => "tenant",
-        /// The default of the configuration.
         Configuration => "configuration",
     }
 }
 
-/// Time limit of a run.
+/// Longest duration of a run, and the setting that gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeLimit {
     /// Longest duration of the run.

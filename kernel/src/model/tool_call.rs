@@ -20,7 +20,7 @@ words! {
     }
 }
 
-/// Finished call.
+/// Call of a tool that a worker has finished.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolCall {

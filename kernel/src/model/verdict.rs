@@ -79,7 +79,7 @@ pub(crate) fn cancelled_by(canceller: &str, why: Option<&str>) -> String {
     format!("cancelled by {canceller}{why}")
 }
 
-/// Question to a person.
+/// Question of a worker that a person answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Question {
     pub text: String,
@@ -97,7 +97,7 @@ pub struct Question {
     pub results: Vec<ParentResult>,
 }
 
-/// Result of a parent.
+/// Summary of a finished parent, for the person who decides on an approval.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ParentResult {
     /// Id of the parent.
@@ -140,7 +140,6 @@ words! {
     /// Destination of a task that a person moves.
     "destination"
     Destination {
-        /// Back to triage.
         Triage => "triage",
         /// Back into the queue: `todo`, `scheduled` or `ready`, as its parents and its time allow.
         Queue => "queue",

@@ -28,9 +28,7 @@ words! {
         Review => "review",
         /// The check has to run.
         Check => "check",
-        /// An approval is missing.
         Approval => "approval",
-        /// A question is unanswered.
         Question => "question",
         /// The task failed too often in a row.
         GaveUp => "gave_up",
@@ -38,7 +36,6 @@ words! {
         Cancelled => "cancelled",
         /// A person has to act.
         Blocked => "blocked",
-        /// The run is ending.
         Ending => "ending",
         /// No daemon runs that would start the task.
         NoDaemon => "no_daemon",
@@ -66,7 +63,6 @@ words! {
         Environment => "environment",
         /// The host lacks a resource for now, or the board cannot be written.
         Host => "host",
-        /// The daemon is stopping.
         Stopping => "stopping",
         /// The pass has started as many tasks as it may.
         Pass => "pass",

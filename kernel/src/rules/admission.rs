@@ -120,7 +120,7 @@ pub(crate) fn not_held(
     candidates.into_iter().filter(|candidate| !is_held(candidate)).collect()
 }
 
-/// Queue of a tenant.
+/// Candidates of one tenant, merged from their streams.
 #[derive(Default)]
 struct TenantQueue {
     /// Number of open runs, runs started in this pass included.

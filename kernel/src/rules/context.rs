@@ -18,7 +18,7 @@ use crate::model::proposal::Proposal;
 use crate::model::run::{Purpose, Run};
 use crate::model::task::Task;
 
-/// Size limits of a context.
+/// Limits on the parts of the context of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContextLimits {
     /// Largest body, in bytes.
@@ -42,7 +42,7 @@ impl Default for ContextLimits {
 /// Context of a worker about its task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Context {
-    /// Text in Markdown.
+    /// Context in Markdown.
     pub text: String,
     /// List of the parts that were left out.
     pub omitted: Vec<String>,

@@ -28,7 +28,7 @@ const LONGEST: u64 = 10 * 366 * 86_400;
 /// Smallest difference between two times.
 const NEXT: Duration = Duration::from_micros(1);
 
-/// Ticks of a schedule.
+/// Times of a schedule, parsed, with its time zone and bounds.
 #[derive(Debug)]
 pub(crate) struct Ticks {
     zone: TimeZone,
@@ -37,7 +37,6 @@ pub(crate) struct Ticks {
     end: Option<Timestamp>,
 }
 
-/// Source of ticks.
 #[derive(Debug)]
 enum Source {
     Cron(Box<Pattern>),

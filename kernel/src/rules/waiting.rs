@@ -123,8 +123,8 @@ pub(crate) fn of_task(task: &Task, known: &WaitingFacts<'_>, now: Timestamp) -> 
     }
 }
 
-/// Explains a task in triage. `reason` comes from its last run, if that was blocked: a question that was repeated too often is shown
-/// only here.
+/// Explains a task in triage. `reason` comes from its last run, if that run was blocked. A question that was repeated
+/// too often is shown only here.
 fn in_triage(task: &Task, reason: Option<&String>) -> Waiting {
     let waits =
         format!("waits until a person has specified it: `supervisor promote {}` then releases it", task.id);

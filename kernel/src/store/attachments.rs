@@ -19,7 +19,7 @@ columns! {
     ;
 }
 
-/// Origin of an attachment.
+/// Author of an attachment, and the run and artifact that it comes from.
 pub(crate) struct Origin<'a> {
     pub(crate) by: &'a str,
     pub(crate) run: Option<RunId>,

@@ -17,7 +17,7 @@ const BIG: u64 = 256 * 1024 * 1024;
 /// Largest number of reported faults.
 const TOLD: usize = 20;
 
-/// Depth of the check.
+/// Part of a board that a check reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
     /// Pages, indices and references of rows. A board with a fault here cannot be served.

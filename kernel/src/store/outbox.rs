@@ -9,7 +9,7 @@ use super::unread::unread;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{EventId, LetterId, TaskId, Tenant};
-use crate::model::letter::{Address, Crowd, Heads, Letter, Letters, Mail, Notice, NoticeKind};
+use crate::model::letter::{Address, DeliveryQueue, Letter, Letters, Mail, Notice, NoticeKind};
 
 const LETTER: &str = "SELECT id, task_id, event_id, tenant, channel, chat_id, thread_id, kind, notice, events, state, \
     digest, attempts, due_at, failing_since, last_error, created_at FROM notify_outbox";
@@ -162,12 +162,12 @@ impl Tx<'_> {
     }
 
     /// Returns the waiting messages by address and tenant, with the time of the first message of each group.
-    pub(crate) fn crowds(&self) -> Result<Heads, Error> {
+    pub(crate) fn queues(&self) -> Result<Vec<DeliveryQueue>, Error> {
         // The other columns are from the row with the least id (sqlite.org/lang_select.html, "Bare columns").
         let sql = "SELECT channel, chat_id, thread_id, tenant, due_at, min(id), count(*) AS waiting FROM notify_outbox \
                    WHERE state = 'waiting' GROUP BY channel, chat_id, thread_id, tenant ORDER BY due_at";
         self.conn.list("read what waits to be sent", sql, [], |row| {
-            Ok(Crowd {
+            Ok(DeliveryQueue {
                 address: address(row)?,
                 tenant: tenant(row)?,
                 due_at: row.get("due_at")?,
@@ -177,13 +177,13 @@ impl Tx<'_> {
     }
 
     /// Returns the first messages of a tenant to an address, at most `limit`, in the order of delivery.
-    pub(crate) fn letters_of(&self, crowd: &Crowd, limit: u32) -> Result<Vec<Letter>, Error> {
+    pub(crate) fn letters_of(&self, queue: &DeliveryQueue, limit: u32) -> Result<Vec<Letter>, Error> {
         let sql = format!(
             "{LETTER} WHERE state = 'waiting' AND channel = ?1 AND chat_id = ?2 AND thread_id = ?3 AND tenant = ?4 \
              ORDER BY id LIMIT ?5"
         );
-        let Address { channel, chat_id, thread_id } = &crowd.address;
-        let params = params![channel, chat_id, thread_id, StoredTenant(crowd.tenant.as_ref()), limit];
+        let Address { channel, chat_id, thread_id } = &queue.address;
+        let params = params![channel, chat_id, thread_id, StoredTenant(queue.tenant.as_ref()), limit];
         self.conn.list("read the messages to be sent", &sql, params, read)
     }
 

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::files::with_end;
 use crate::model::error::{Error, StorageKind};
 
-/// Fault of a board's file.
+/// Change of a board's file that makes its connections useless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FileFault {
     Removed,

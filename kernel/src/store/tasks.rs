@@ -102,7 +102,7 @@ pub(crate) struct Birth<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// State of an imported task.
+/// State of a task as an import finds it, with the times and texts that belong to it.
 pub(crate) struct ImportedState<'a> {
     pub(crate) state: State,
     pub(crate) why: Option<&'a str>,
@@ -371,7 +371,7 @@ fn read_state_row(row: &Columns<'_, '_>) -> rusqlite::Result<StateRow> {
     })
 }
 
-/// Columns of a state.
+/// Columns in which the state of a task is stored.
 struct StateColumns {
     status: Status,
     not_before: Option<Timestamp>,

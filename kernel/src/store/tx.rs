@@ -96,7 +96,7 @@ fn begin_to_write(conn: &Connection) -> Result<(), Error> {
 /// Savepoint of a transaction. Each kind is nested in the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Savepoint {
-    /// A job of a group.
+    /// Savepoint around one job of a group.
     Job,
     /// An attempt at one task of a job.
     Attempt,

@@ -16,7 +16,7 @@ const KEPT: &str = "SELECT tenant, sum(entries) AS entries, sum(bytes) AS bytes,
      UNION ALL SELECT t.tenant, 1, a.size, 0 FROM task_attachments a JOIN tasks t ON t.id = a.task_id \
      UNION ALL SELECT tenant, 0, 0, count(*) FROM task_events GROUP BY tenant) GROUP BY tenant";
 
-/// Data of a tenant.
+/// Storage that a tenant uses on a board.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TenantData {
     /// Number of tasks, comments and files.

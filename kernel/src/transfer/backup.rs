@@ -97,7 +97,6 @@ pub struct Terms<'a> {
 /// Treatment of rows that no board has, in a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnfitRows {
-    /// The backup is refused.
     Refused,
     /// The rows are restored as they are.
     Kept,

@@ -17,7 +17,7 @@ use crate::store::tx::Tx;
 /// Number of bytes in a line, which has twice as many hexadecimal digits.
 const CHUNK_BYTES: usize = 512 * 1024;
 
-/// Chunk of a file.
+/// Part of a file, as a line of an export has it.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Chunk {
     sha256: Digest,

@@ -103,7 +103,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Mounts an empty directory at the top of each way through the run's own `/tmp` to a path that is shown beneath
+    /// Mounts an empty directory at the top of each path through the run's own `/tmp` to a path that is shown beneath
     /// it, and returns these directories. They are closed at the end, so that the run can neither list them nor write
     /// there.
     fn ways_through_tmp(&self) -> Result<Vec<PathBuf>, MountError> {
@@ -133,7 +133,7 @@ impl Plan {
             match step {
                 Arranged::Fresh { at: path, uid, gid } => {
                     directories(path)?;
-                    // The held directory, wherever its name may lead by now.
+                    // The descriptor stands for the directory, wherever its name may lead by now.
                     let target = Opened::real(path)?.directory()?;
                     let name = format!("{OLD}/proc/self/fd/{}", target.as_fd().as_raw_fd());
                     let (uid, gid) = match self.how {
@@ -267,12 +267,12 @@ fn mount_proc() -> Result<(), MountError> {
     mount_at("mount", Some("proc"), path, Some("proc"), safe, None)
 }
 
-/// Shows the processes of the caller's pid namespace in `/proc`, and leaves all else as the host has it.
+/// Shows the processes of the caller's pid namespace in `/proc`, and changes nothing else.
 pub(crate) fn show_own_processes() -> Result<(), MountError> {
     let host = mount_namespace()?;
     unshare_mounts()?;
     require_left(host)?;
-    // Later mounts of the host still arrive here, and none of these goes back to it.
+    // Later mounts of the host still appear here, and mounts made here do not appear on the host.
     let flags = MsFlags::MS_REC | MsFlags::MS_SLAVE;
     mount_at("separate", None, Path::new("/"), None, flags, None)?;
     mount_proc()

@@ -398,7 +398,7 @@ impl FromRequest<ApiState> for WholeRequest {
     }
 }
 
-/// JSON body.
+/// Extractor for a body that is one JSON value.
 #[derive(Debug)]
 pub struct JsonBody<T>(pub T);
 

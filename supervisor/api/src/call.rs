@@ -82,13 +82,13 @@ pub enum HangUp {
 /// Callers to whom a verb is offered as an MCP tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The worker of any run.
+    /// Operators and all workers.
     Worker,
-    /// The worker of a review.
+    /// Operators, workers of a review, and workers with the role of a reviewer.
     Reviewer,
-    /// Orchestrators.
+    /// Operators, and workers with the role of an orchestrator.
     Orchestrator,
-    /// Operators.
+    /// Operators alone.
     Operator,
 }
 
@@ -265,7 +265,7 @@ impl VerbEntry {
     }
 }
 
-/// HTTP request of a verb.
+/// Form of a verb as an HTTP request, without its headers.
 #[derive(Clone, Debug)]
 pub struct VerbRequest {
     /// Path with the query.

@@ -146,7 +146,6 @@ pub struct IdentifiedCaller {
 pub(super) enum Via {
     /// A socket, or this process.
     Listener,
-    /// A session of the dashboard.
     Session,
     Plugin(CallingPlugin),
 }

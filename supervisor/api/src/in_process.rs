@@ -42,7 +42,7 @@ pub async fn answer(
 #[derive(Clone, Debug)]
 pub struct InProcessRouter(Router);
 
-/// Request of a plugin.
+/// Request that a plugin makes in its reply.
 #[derive(Clone, Debug)]
 pub struct PluginRequest<'a> {
     pub plugin: &'a PluginName,

@@ -8,8 +8,8 @@
 //!
 //! The third rule is checked in the transaction of each write, for the tasks that the write created, assigned, edited
 //! or gave to a reviewer, at whose terminal it types, or for which it asks or makes a proposal. So no verb can leave it
-//! out. The tasks of a schedule are checked when it is saved. The run of a proposal is a caller too: the board offers it no profile that breaks the rule
-//! (`automation/proposals.rs`).
+//! out. The tasks of a schedule are checked when it is saved. The run of a proposal is a caller too: the board offers
+//! it no profile that breaks the rule (`automation/proposals.rs`).
 //!
 //! See decision 0248.
 

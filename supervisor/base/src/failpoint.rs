@@ -38,7 +38,7 @@ use nix::unistd::Pid;
 const VARIABLE: &str = "SUPERVISOR_FAIL_POINT";
 const HANG: &str = "SUPERVISOR_HANG_POINT";
 /// Interval between checks of the file that blocks a thread.
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Fail point and the number of passages left before it kills the process.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl Hanging {
 
     fn pass(&self, point: &str) {
         while self.point == point && self.file.exists() {
-            std::thread::sleep(LOOK);
+            std::thread::sleep(CHECK_INTERVAL);
         }
     }
 }
@@ -123,7 +123,7 @@ mod tests {
             hanging.pass("begin");
             sender.send(()).unwrap();
         });
-        assert!(receiver.recv_timeout(LOOK * 3).is_err());
+        assert!(receiver.recv_timeout(CHECK_INTERVAL * 3).is_err());
         std::fs::remove_file(&file).unwrap();
         receiver.recv().unwrap();
         thread.join().unwrap();

@@ -138,19 +138,19 @@ impl Root {
         self.state.join("sessions").join(board.as_str())
     }
 
-    /// Returns the directory of what outlives workers' homes: logins and agents' memories.
-    pub fn kept(&self) -> PathBuf {
+    /// Returns the directory of the parts of workers' homes that outlive a run: logins and agents' memories.
+    pub fn retained_homes(&self) -> PathBuf {
         self.state.join("kept")
     }
 
     /// Returns the lock of the login in progress.
     pub fn login_lock(&self) -> PathBuf {
-        self.kept().join(".lock")
+        self.retained_homes().join(".lock")
     }
 
     /// Returns the run directory of the login in progress.
     pub fn login_run(&self) -> PathBuf {
-        self.kept().join(".run")
+        self.retained_homes().join(".run")
     }
 
     /// Returns the private directory of the login in progress. At most one login is in progress.

@@ -1,12 +1,11 @@
 //! Table of verbs and commands, in the order and groups of `supervisor --help`. The API paths and the command line
 //! are generated from it.
 
-/// Passes the table to a macro. A verb is an API request and a command; the function after its arrow, if any,
-/// replaces the default of sending the request and printing the reply. An entry under `commands` is a command only;
-/// an entry under `api` is an API request only. An entry
-/// under `nouns` is a noun of the command line with its words, each a verb or a command; after `->` stands a function that
-/// waits for nothing. Names are types of the crate `verbs`; function paths are resolved
-/// where the table is used.
+/// Passes the table to a macro. A verb is an API request and a command; the function after its arrow, if any, replaces
+/// the default of sending the request and printing the reply. An entry under `commands` is a command only; an entry
+/// under `api` is an API request only. An entry under `nouns` is a noun of the command line with its words, each a verb
+/// or a command; the function after `->` waits for nothing. Names are types of the crate `verbs`; function paths are
+/// resolved where the table is used.
 #[macro_export]
 macro_rules! table {
     ($use:ident) => {

@@ -66,7 +66,7 @@ pub enum Ink {
     Yellow,
     /// Failure.
     Red,
-    /// In progress.
+    /// The work is in progress.
     Cyan,
 }
 

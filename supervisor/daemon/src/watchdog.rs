@@ -33,7 +33,7 @@ use service::{BoardHandle, Service};
 /// Number of signs per watchdog interval.
 const SIGNS: u32 = 4;
 /// Interval at which a long job of a board's writer is checked for progress, and a failed self-probe is repeated.
-const LOOK: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A component that must move before a sign of life is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -180,7 +180,7 @@ impl Probes {
             if matches!(code, Some(Errno::EMFILE | Errno::ENFILE)) {
                 return;
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
         }
     }
 
@@ -209,7 +209,7 @@ async fn writer_moved(board: &BoardHandle) {
         },
     );
     loop {
-        match tokio::time::timeout(LOOK, &mut turn).await {
+        match tokio::time::timeout(CHECK_INTERVAL, &mut turn).await {
             Ok(_) => return,
             Err(_) if writer.steps() != before => return,
             Err(_) => {}

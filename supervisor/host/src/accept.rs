@@ -32,13 +32,13 @@ impl Accept for TcpListener {
     }
 }
 
-/// Waits for the next connection, and pauses after each failed try. Cancel-safe. `door` names the listener in the log.
-pub async fn next_connection<L: Accept, D: Debug + Sync>(listener: &L, door: &D) -> L::Stream {
+/// Waits for the next connection, and pauses after each failed try. Cancel-safe. `name` names the listener in the log.
+pub async fn next_connection<L: Accept, D: Debug + Sync>(listener: &L, name: &D) -> L::Stream {
     loop {
         match listener.accept().await {
             Ok(stream) => return stream,
             Err(error) => {
-                tracing::warn!(%error, ?door, "not_accepted");
+                tracing::warn!(%error, listener = ?name, "not_accepted");
                 tokio::time::sleep(PAUSE).await;
             }
         }

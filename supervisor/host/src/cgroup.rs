@@ -159,7 +159,7 @@ pub fn own() -> Result<PathBuf, String> {
 pub(crate) fn controllers_of(daemon: Option<i32>) -> Result<Handed, String> {
     match daemon {
         Some(pid) => Ok(unit_of(&PathBuf::from(format!("/proc/{pid}")))?.handed()),
-        None => Ok(own_unit()?.look()),
+        None => Ok(own_unit()?.delegable()),
     }
 }
 

@@ -98,7 +98,7 @@ impl Unit {
     pub fn handed(&self) -> Handed {
         match listed(&self.dir.join("cgroup.subtree_control")) {
             Ok(handed) if !handed.is_empty() => Handed { gap: lacking(&handed), controllers: handed },
-            Ok(_) => self.look(),
+            Ok(_) => self.delegable(),
             Err(why) => Handed { gap: Some(why), ..Handed::default() },
         }
     }
@@ -109,7 +109,7 @@ impl Unit {
     }
 
     /// Returns the controllers that runs of a daemon in this group would have. Changes nothing.
-    pub fn look(&self) -> Handed {
+    pub fn delegable(&self) -> Handed {
         let given = match self.given() {
             Ok(given) => given,
             Err(why) => return Handed { gap: Some(why), ..Handed::default() },
@@ -122,9 +122,9 @@ impl Unit {
 
     /// Delegates the controllers of the group. Moves this process into a leaf first if it is in the group itself.
     pub(crate) fn hand_on(&self) -> Handed {
-        let looked = self.look();
-        if looked.controllers.is_empty() {
-            return looked;
+        let handed = self.delegable();
+        if handed.controllers.is_empty() {
+            return handed;
         }
         let fail = |act: &str, e: &io::Error| Handed {
             gap: Some(format!("{}: failed to {act}: {e}", self.dir.display())),
@@ -135,10 +135,10 @@ impl Unit {
         {
             return fail("move the daemon into a leaf", &e);
         }
-        match enable(&self.dir, &looked.controllers) {
+        match enable(&self.dir, &handed.controllers) {
             Ok(()) => {
                 self.go_first();
-                looked
+                handed
             }
             Err(e) => {
                 // The move is undone, so that a failure leaves the group as it was.
@@ -305,10 +305,10 @@ mod tests {
     fn what_is_not_handed_on_is_named() {
         let mount = tempfile::tempdir().unwrap();
         group(&mount.path().join("unit"), "memory pids\n", "");
-        let handed = Unit::locate(mount.path(), "/unit", b"").look();
+        let handed = Unit::locate(mount.path(), "/unit", b"").delegable();
         assert_eq!(handed.gap.as_deref(), Some("not handed on to this group: cpu"));
         group(&mount.path().join("bare"), "\n", "");
-        assert!(Unit::locate(mount.path(), "/bare", b"").look().gap.unwrap().contains("no controller"));
+        assert!(Unit::locate(mount.path(), "/bare", b"").delegable().gap.unwrap().contains("no controller"));
     }
 
     #[test]

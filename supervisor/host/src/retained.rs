@@ -36,7 +36,7 @@ pub struct RetainedFile {
 impl RetainedHome {
     /// Returns the store of an assignee, which may be empty.
     pub fn for_assignee(root: &Root, assignee: &Profile, tenant: Option<&Tenant>) -> Self {
-        RetainedHome { dir: root.kept().join(within(tenant)).join(file_name(assignee.as_str())) }
+        RetainedHome { dir: root.retained_homes().join(within(tenant)).join(file_name(assignee.as_str())) }
     }
 
     /// Returns its directory.
@@ -47,8 +47,9 @@ impl RetainedHome {
     /// Returns the existing stores of an assignee in all tenants.
     pub fn all_of(root: &Root, assignee: &Profile) -> Vec<Self> {
         let name = file_name(assignee.as_str());
-        let of_tenants = std::fs::read_dir(root.kept().join(TENANTS)).into_iter().flatten().flatten();
-        let dirs = of_tenants.map(|entry| entry.path()).chain([root.kept().join(NO_TENANT)]);
+        let of_tenants =
+            std::fs::read_dir(root.retained_homes().join(TENANTS)).into_iter().flatten().flatten();
+        let dirs = of_tenants.map(|entry| entry.path()).chain([root.retained_homes().join(NO_TENANT)]);
         let mut stores: Vec<PathBuf> = dirs.map(|dir| dir.join(&name)).filter(|dir| dir.is_dir()).collect();
         stores.sort();
         stores.into_iter().map(|dir| RetainedHome { dir }).collect()
@@ -226,7 +227,7 @@ mod tests {
         assert_eq!(get(&ann, Some(&tenant)), ["of ann"]);
         assert!(get(&ann, None).is_empty() && get(&bob, Some(&tenant)).is_empty());
         assert_eq!(RetainedHome::all_of(&root, &ann), std::slice::from_ref(&own));
-        for made in [own.dir(), root.kept().as_path()] {
+        for made in [own.dir(), root.retained_homes().as_path()] {
             assert_eq!(std::fs::metadata(made).unwrap().permissions().mode() & 0o777, 0o700, "{made:?}");
         }
         assert!(own.forget().unwrap() && !own.forget().unwrap());

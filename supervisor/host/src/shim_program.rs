@@ -1,4 +1,4 @@
-//! Program of the processes of runs: the small one that a release contains, or this very program.
+//! Program of the processes of runs: the small program that a release contains, or else this program.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _, Write as _};

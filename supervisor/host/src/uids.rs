@@ -141,7 +141,7 @@ impl Uids {
     ) -> Result<Range, Failure> {
         refuse_unmapped(config, &UidMap::own())?;
         let owner = Owner::for_board(&self.root, board)?;
-        ledger.change(|entries| give(entries, owner, own, config, LiveUids::look))
+        ledger.change(|entries| give(entries, owner, own, config, LiveUids::read))
     }
 }
 
@@ -162,14 +162,14 @@ fn refuse_unmapped(config: &WorkerConfig, map: &UidMap) -> Result<(), Failure> {
     .hint("use uids from /proc/self/uid_map, or leave both out to get a range that fits"))
 }
 
-/// Finds the range of a board, or assigns a range in which no process has a uid. Pure, except for `look` and the
+/// Finds the range of a board, or assigns a range in which no process has a uid. Pure, except for `read_uids` and the
 /// check for vanished roots.
 fn give(
     entries: &mut Reservations,
     owner: Owner,
     own: Option<Range>,
     config: &WorkerConfig,
-    look: impl FnOnce() -> Result<LiveUids, Failure>,
+    read_uids: impl FnOnce() -> Result<LiveUids, Failure>,
 ) -> Result<Range, Failure> {
     if let Some(range) = entries.range_of(&owner) {
         return Ok(range);
@@ -179,7 +179,7 @@ fn give(
         entries.push(Reservation { owner, range });
         return Ok(range);
     }
-    let live = look()?;
+    let live = read_uids()?;
     let mut range = next_range(entries, config, &live);
     if range.is_none() {
         // Uids of vanished roots are reused only if there are no others.

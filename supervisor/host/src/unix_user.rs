@@ -10,7 +10,7 @@ use policies::{GROUPS, USERS};
 
 use setup::config::tenants::UserName;
 
-/// User of the host.
+/// Entry of the user database: the name, the primary group and the home of a uid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnixUser {
     pub name: String,

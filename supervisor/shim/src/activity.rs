@@ -4,8 +4,8 @@
 //! A sample reads a bounded number of files, and none that could block the shim, because a worker may start hostile
 //! processes and hang in them. It is no proof of life.
 //!
-//! The shim looks, because a limit holds while no daemon runs. In doubt a worker goes on: its time limit ends it. So
-//! a worker that spins is never stalled.
+//! The shim takes the samples, because the limit on silence holds while no daemon runs. In doubt a worker goes on, and
+//! its time limit ends it. So a worker that spins is never stalled.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
@@ -18,8 +18,8 @@ use crate::tree::{Member, Tree};
 
 /// Limit on the processes and threads that a sample reads. A run with more counts as at work.
 const MOST: usize = 4096;
-/// Processor time that counts as progress: this part of the time between two looks. An agent that waits for its service uses up to a
-/// fiftieth (Codex 0.169), and a program that works more.
+/// Processor time that counts as progress: this part of the time between two samples. An agent that waits for its
+/// service uses up to a fiftieth (Codex 0.169), and a program that works uses more.
 const CPU_PART: u32 = 20;
 /// Bytes a second, read and written in any way, that count as progress. An agent that waits moves up to 13 KB (Codex 0.169).
 const IO_PER_SECOND: u64 = 64 * 1024;
@@ -70,8 +70,8 @@ impl Activity {
     }
 }
 
-/// Returns the bytes that a process has read and written. A process in an uninterruptible wait is skipped: it may hold the lock that
-/// the file is read under (`exec_update_lock`), for as long as a file system hangs.
+/// Returns the bytes that a process has read and written. A process in an uninterruptible wait is skipped: it may hold
+/// the lock under which the kernel reads the file (`exec_update_lock`), for as long as a file system hangs.
 fn moved(member: &Member) -> Option<u64> {
     if member.state == 'D' {
         return None;

@@ -1,7 +1,7 @@
 //! `__attend <run dir>`: a command at a person's terminal, confined like a run, and ended with all that it has started.
 //!
 //! The command has the caller's own standard input, output and error. There is no log, no record and no deadline,
-//! because a person sees the output and ends the command. Its exit code is this process's; 125 means that it was not
+//! because a person sees the output and ends the command. The exit code of this process is the command's;
 //! executed, and the reason is printed.
 
 use std::ffi::OsString;
@@ -22,7 +22,7 @@ use crate::rundir::{FailedStart, RunDir, ShimSpec, Step};
 use crate::signals::Attention;
 use crate::tree::Tree;
 
-/// Exit code for a command that was not executed. Shells do not use it for a command that was.
+/// Exit code for a command that was not executed. Shells do not return it themselves.
 pub const NOT_EXECUTED: u8 = 125;
 
 /// Grace period between the request to end and the kill, in seconds.
@@ -107,7 +107,7 @@ fn failure(start: Start) -> Option<FailedStart> {
 /// Outcome of a wait.
 enum Waited {
     Something,
-    /// The command was asked to end, and has had its time.
+    /// The command was asked to end, and its grace period is over.
     LongEnough,
 }
 
@@ -129,8 +129,8 @@ fn wait(
     }
 }
 
-/// Starts `confine`, which has the standard streams of this process. There is one thread: no other code can spawn while the report pipe
-/// is inheritable.
+/// Starts `confine` with the standard streams of this process. This process has one thread, so no other code can spawn
+/// while the report pipe is inheritable.
 fn spawn(run: &RunDir, spec: &ShimSpec) -> io::Result<(i32, PipeReader)> {
     // Within its pid namespace, the command sees this process without a number.
     let parent = if spec.run_context.pid_namespace.is_some() { 0 } else { std::process::id() };

@@ -17,7 +17,7 @@ use crate::conversation::{Ends, Relay};
 use crate::report::Word;
 use crate::rundir::{Concern, FailedStart, RunDir, RunDirError, RunSpec, Step, VERSION};
 
-/// Not 0, and the shell's code for a command that was not found.
+/// Exit code for a command that was not executed: not 0, and the shell's code for a command that was not found.
 const NOT_EXECUTED: u8 = 127;
 
 /// The step that failed on the way to the command.
@@ -73,7 +73,7 @@ impl ConfineError {
     }
 }
 
-/// Confines this process and execs the run's command; returns only when that failed.
+/// Confines this process and executes the run's command. Returns only if that fails.
 pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     // Only for readers of process lists. The command gets its own name.
     nix::sys::prctl::set_name(c"supervisor-conf").ok();
@@ -108,7 +108,8 @@ fn confine(
     channel: Option<(i32, i32)>,
 ) -> Result<Relay, FailedStart> {
     let failed = |error: ConfineError| error.described();
-    let ends = channel.map(|(letters, receipts)| own_ends(letters, receipts)).transpose().map_err(failed)?;
+    let ends =
+        channel.map(|(messages, receipts)| own_ends(messages, receipts)).transpose().map_err(failed)?;
     let spec = RunDir::open(run).and_then(|run| run.spec()).map_err(ConfineError::Spec).map_err(failed)?;
     let RunSpec {
         argv,
@@ -181,7 +182,7 @@ fn is_the_runs(command: &Path, context: &policies::RunContext) -> bool {
         && (!command.is_absolute() || run_directories.into_iter().any(|place| command.starts_with(place)))
 }
 
-/// A message of the shim to `confine`.
+/// Arguments of `confine`, as the shim passes them.
 struct Arguments {
     run: PathBuf,
     report: i32,
@@ -196,14 +197,13 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Arguments, Con
     let numbers: Vec<i32> = arguments.map(number).collect::<Result<_, _>>()?;
     match numbers[..] {
         [report, shim] => Ok(Arguments { run, report, shim, channel: None }),
-        [report, shim, letters, receipts] => {
-            Ok(Arguments { run, report, shim, channel: Some((letters, receipts)) })
+        [report, shim, messages, receipts] => {
+            Ok(Arguments { run, report, shim, channel: Some((messages, receipts)) })
         }
         _ => Err(ConfineError::Usage),
     }
 }
 
-/// End of a pipe.
 #[derive(Clone, Copy)]
 enum PipeEnd {
     Read,
@@ -223,8 +223,8 @@ fn own(descriptor: i32, side: PipeEnd) -> Result<File, ConfineError> {
     Ok(opened)
 }
 
-fn own_ends(letters: i32, receipts: i32) -> Result<Ends, ConfineError> {
-    Ok(Ends { letters: own(letters, PipeEnd::Read)?, receipts: own(receipts, PipeEnd::Write)? })
+fn own_ends(messages: i32, receipts: i32) -> Result<Ends, ConfineError> {
+    Ok(Ends { messages: own(messages, PipeEnd::Read)?, receipts: own(receipts, PipeEnd::Write)? })
 }
 
 fn report_word(report: &mut File, word: &Word) -> io::Result<()> {

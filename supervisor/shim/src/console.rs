@@ -1,7 +1,7 @@
 //! The terminal of a run. The shim has its master and the worker its slave. Typed bytes come by the FIFO `keys`.
 //!
-//! The shim keeps a descriptor of the slave, so that a worker that closes its terminal and opens it again finds it. For
-//! a worker that does not read, one frame waits here, and as much as the FIFO takes. Further bytes are refused to the
+//! The shim keeps a descriptor of the slave, so that a worker can close its terminal and open it again. If a worker
+//! does not read, one frame waits here, and the FIFO holds what it has room for. Further bytes are refused to the
 //! typing client.
 //!
 //! See decision 0190.
@@ -41,7 +41,7 @@ impl Console {
         let TerminalSize { rows, columns } = size;
         let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         let OpenptyResult { master, slave } = openpty(Some(&size), None)?;
-        // openpty(3) does neither; nothing else is spawned by this process, which has one thread.
+        // openpty(3) sets neither flag. This process has one thread, so nothing is spawned in between.
         for fd in [&master, &slave] {
             fcntl(fd, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
         }
@@ -68,7 +68,7 @@ impl Console {
         self.master.as_fd().try_clone_to_owned()
     }
 
-    /// Passes typed bytes on, as far as there is room.
+    /// Writes typed bytes to the terminal, as far as there is room.
     pub(crate) fn attend(&mut self) {
         self.pass_on();
         if !self.wants_keys() {

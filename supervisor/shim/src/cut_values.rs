@@ -1,5 +1,5 @@
-//! Shortens a long line of an agent's JSON. Long values lose their ends, since no reader needs the whole of them; the other
-//! values of the line stay. The bytes are handled one at a time, so a line of any length costs a bounded amount of memory.
+//! Shortens a long line of an agent's JSON: long values lose their ends, because no reader needs all of them, and other
+//! values stay. The bytes are handled one at a time, so a line of any length needs a bounded amount of memory.
 
 /// Limit on a line, in bytes. An agent's last event, which reports its end, is shorter once its long values are cut.
 pub(crate) const LINE_BYTES: usize = 1024 * 1024;

@@ -62,14 +62,15 @@ impl Ending {
     }
 
     /// Returns true if a sample of the worker's activity is due.
-    pub(crate) fn wants_look(&self, now: u64) -> bool {
-        self.done == Done::Nothing && self.silence.as_ref().is_some_and(|silence| silence.looks_at() <= now)
+    pub(crate) fn is_sample_due(&self, now: u64) -> bool {
+        self.done == Done::Nothing
+            && self.silence.as_ref().is_some_and(|silence| silence.next_sample_at() <= now)
     }
 
-    /// Records a sample.
-    pub(crate) fn looked(&mut self, now: u64, seen: Activity) {
+    /// Passes a sample on to the measurement of silence, if the run has a limit on silence.
+    pub(crate) fn sample(&mut self, now: u64, seen: Activity) {
         if let Some(silence) = &mut self.silence {
-            silence.looked(now, seen);
+            silence.sample(now, seen);
         }
     }
 
@@ -97,7 +98,7 @@ impl Ending {
         let schedule = self.schedule.as_ref();
         match self.done {
             Done::Nothing => {
-                let silent = self.silence.as_ref().map(Silence::looks_at);
+                let silent = self.silence.as_ref().map(Silence::next_sample_at);
                 schedule.map(|schedule| schedule.terminate_at).into_iter().chain(silent).min()
             }
             Done::Terminated => schedule.map(|schedule| schedule.kill_at),
@@ -127,7 +128,7 @@ impl Ending {
         Some(step)
     }
 
-    /// Returns the reason for which the worker was told to end; none if it was not told, so that it ends by itself.
+    /// Returns the reason for which the worker was asked to end; none if it was not asked.
     pub(crate) fn cause(&self) -> Option<&Cause> {
         (self.done > Done::Nothing).then_some(self.schedule.as_ref()?).map(|schedule| &schedule.cause)
     }
@@ -159,12 +160,12 @@ mod tests {
         let mut ending = Ending::new(Some(50_000), 5).with_silence(0, Some(10), Activity::default());
         ending.written(9_000);
         assert_eq!(
-            (ending.wants_look(2_499), ending.wants_look(2_500), ending.due(2_500)),
+            (ending.is_sample_due(2_499), ending.is_sample_due(2_500), ending.due(2_500)),
             (false, true, None)
         );
-        ending.looked(18_998, Activity::default());
+        ending.sample(18_998, Activity::default());
         assert_eq!((ending.due(18_999), ending.next_at()), (None, Some(19_000)));
-        ending.looked(19_000, Activity::default());
+        ending.sample(19_000, Activity::default());
         assert_eq!((ending.due(19_000), ending.next_at()), (Some(Escalation::Terminate), Some(24_000)));
         ending.written(19_001);
         assert_eq!(ending.due(24_000), Some(Escalation::Kill));

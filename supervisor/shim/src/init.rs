@@ -58,7 +58,7 @@ impl Init {
             .map_err(InitError::Spawn)?;
         let life = child.stdin.take();
         let identity = identity_of(child.id().cast_signed()).map_err(InitError::Identity)?;
-        // It has used none of these; the worker's view needs them.
+        // The capabilities come after the first process, which needs none of them. The worker's view needs them.
         namespace.pass_on()?;
         Ok(Self { identity, _life: life })
     }

@@ -1,5 +1,5 @@
-//! The shim: one small process per run, which is the worker's parent and sees it to its end; `confine`, which it starts and which
-//! becomes the worker; and the run directory, by which the daemon knows both.
+//! The shim: one small process for each run. It is the worker's parent and watches the worker to its end. It starts
+//! `confine`, which becomes the worker. Daemon and shim know each other by the run directory.
 //!
 //! The shim depends on nothing but its run directory, so the daemon may die, be upgraded or come back at any time.
 //! In order:
@@ -13,15 +13,16 @@
 //! 6. SIGKILL to whatever is left, until the kernel says that the shim has no child and the cgroup is empty;
 //! 7. the exit record, synced; a datagram to the daemon; exit.
 //!
-//! A shim never gives up step 6: as long as anything of the run lives, the lock is owned. It does not survive its
-//! own SIGKILL; then the worker is killed with it (PDEATHSIG), and the rest with the first process of the run's pid
-//! namespace, where it has one instead of a cgroup; else it is for the daemon to find.
+//! A shim never gives up step 6: as long as anything of the run lives, the lock is owned. A shim does not survive its
+//! own SIGKILL. The kernel then kills the worker (PDEATHSIG), and the rest ends with the first process of the run's pid
+//! namespace if the run has one instead of a cgroup. Otherwise the daemon finds and ends the rest.
 //!
-//! Both are one program under different first arguments, and neither has a thread. The program is small and built apart (`main.rs`); the
-//! `supervisor` binary contains it, and can take its place. The daemon and the lanes use
-//! [`rundir`], and five modules for what they and the processes of a run do alike: [`lenient`], [`lock_file`], [`priority`], [`shortage`] and [`stuck`].
+//! Shim and `confine` are one program under different first arguments, and neither has a thread. The program is small
+//! and built apart (`main.rs`); the `supervisor` binary contains it, and can take its place. The daemon and the lanes
+//! use [`rundir`], and five modules with code that daemon, lanes and the processes of a run share: [`lenient`],
+//! [`lock_file`], [`priority`], [`shortage`] and [`stuck`].
 //!
-//! The shim is a crate because a crate holds its boundary: no runtime, parser or board comes in, and the daemon
+//! The shim is a crate because a crate keeps a boundary: no runtime, parser or board is linked in, and the daemon
 //! cannot write the records that only a shim may write.
 
 mod activity;

@@ -1,7 +1,7 @@
 //! `__shim <run dir>`: from the first instruction to the exit code.
 //!
-//! `__shim --wait [<cgroup>]` is started ahead: it enters the `work` leaf and reads the run directory's path from
-//! standard input. End of file without one means that there is no run for it.
+//! `__shim --wait [<cgroup>]` is started ahead of a run. It enters the `work` leaf and reads the path of the run
+//! directory from standard input. An end of file without a path means that no run needs it.
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write};
@@ -86,10 +86,10 @@ fn shim(mut arguments: impl Iterator<Item = OsString>) -> Result<(), ShimError> 
         (Some(path), None, None) => (Some(PathBuf::from(path)), None),
         _ => return Err(ShimError::Usage),
     };
-    // Only for those who read process lists.
+    // The name is only for readers of process lists.
     prctl::set_name(c"supervisor-shim").ok();
     setsid().map_err(ShimError::Session)?;
-    // Without it, the shim has the same share of the processors as a worker.
+    // If this fails, the shim has the same share of the processors as a worker.
     priority::go_first().ok();
     prctl::set_child_subreaper(true).map_err(ShimError::Subreaper)?;
 
@@ -110,7 +110,7 @@ fn shim(mut arguments: impl Iterator<Item = OsString>) -> Result<(), ShimError> 
         Err(error) => return store(&slot, &not_begun(FailedStart::new(Step::Spec, &error))),
     };
     let record = match begin(&run, &spec, place.as_deref(), signals) {
-        // The lease is kept beside the watch, and goes when nothing is left.
+        // The lease is kept beside the watch, and is released when no process of the run is left.
         Ok((watch, _lease)) => watch.until_nothing_is_left(),
         Err(failure) => not_begun(failure),
     };
@@ -119,7 +119,7 @@ fn shim(mut arguments: impl Iterator<Item = OsString>) -> Result<(), ShimError> 
     Ok(())
 }
 
-/// Waits for the path of a run directory, where the run's worker is to be born.
+/// Waits for the path of a run directory, in the cgroup in which the worker of the run will be born.
 fn wait(place: Option<&Path>) -> io::Result<Option<PathBuf>> {
     if let Some(group) = place {
         join_cgroup(&group.join("work"))?;
@@ -129,10 +129,10 @@ fn wait(place: Option<&Path>) -> io::Result<Option<PathBuf>> {
     Ok((!path.is_empty()).then(|| OsString::from_vec(path).into()))
 }
 
-/// Takes the run's lock, unless the run is not to be run by this process.
+/// Takes the run's lock, unless this process must not run the run.
 ///
-/// A daemon that looks whether the run lives has the lock for a moment, so an owned lock alone is no reason to leave
-/// it; an owned lock and a `pid` record are another shim.
+/// A daemon that checks whether the run lives owns the lock for a moment, so an owned lock alone is no reason to give
+/// up. An owned lock together with a `pid` record belongs to another shim.
 fn take(run: &RunDir) -> Result<LockGuard, ShimError> {
     let guard = match run.lock_state().map_err(ShimError::RunDir)? {
         LockState::Free(guard) => guard,
@@ -144,7 +144,7 @@ fn take(run: &RunDir) -> Result<LockGuard, ShimError> {
     if is_late { Err(ShimError::Late) } else { Ok(guard) }
 }
 
-/// Does everything up to a spawned worker. What fails is a step of the run, not of the shim.
+/// Takes all steps up to the spawned worker. A failure belongs to a step of the run, not to the shim.
 fn begin<'a>(
     run: &'a RunDir,
     spec: &'a ShimSpec,
@@ -162,7 +162,7 @@ fn begin<'a>(
     }
     let init = spec.run_context.pid_namespace.map(|namespace| Init::start(namespace, run.path()));
     let init = init.transpose().map_err(|error| FailedStart::new(Step::Namespace, &error))?;
-    // Before the worker: what finds this record finds what ends the worker too.
+    // The record comes before the worker, so that a reader of the record can also end the worker.
     record::write_pid(run, spec, init.as_ref()).map_err(|error| FailedStart::new(Step::Pid, &error))?;
     let lease = spec
         .lease
@@ -172,12 +172,12 @@ fn begin<'a>(
         .map_err(|error| FailedStart::new(Step::Lease, &error))?;
     let files = Files::create(run, spec).map_err(|error| FailedStart::new(Step::Log, &error))?;
     let alarm = Alarm::new().map_err(|error| FailedStart::new(Step::Timer, &error))?;
-    // Before the worker, which hands the socket over.
+    // The keeper comes before the worker, because the worker hands its socket over.
     let keeper = spec.run_context.proxy.as_deref().map(Keeper::bind).transpose();
     let keeper = keeper.map_err(|error| FailedStart::new(Step::Spawn, &error))?;
     let worker = Worker::spawn(run, spec).map_err(|error| FailedStart::new(Step::Spawn, &error))?;
     if let Some(leaf) = leaf.as_ref().filter(|_| is_placed) {
-        // Takes its time, and the worker does not wait for it.
+        // This step may take long, and the worker does not wait for it.
         join_cgroup(leaf).map_err(|error| {
             Tree::new(worker.identity.pid, None, None).end();
             FailedStart::new(Step::Cgroup, &error)

@@ -1,4 +1,4 @@
-//! A file that one process at a time has locked. The kernel frees the lock when that process ends, however it ends.
+//! File that one process at a time locks. The kernel frees the lock when that process ends, for whatever reason.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -7,12 +7,12 @@ use std::path::Path;
 
 /// A locked file. The lock is freed when this is dropped.
 ///
-/// It is close-on-exec: a worker that inherited the lock would keep it.
+/// The descriptor is close-on-exec, because a worker that inherited the lock would keep it.
 #[derive(Debug)]
 pub struct LockFile(File);
 
 impl LockFile {
-    /// Locks a file, which is made where it is missing, unless another process has locked it.
+    /// Locks a file, and creates it if it is missing. None if another process has locked it.
     pub fn try_lock(path: &Path) -> io::Result<Option<Self>> {
         let file = open(path)?;
         match file.try_lock() {
@@ -22,7 +22,7 @@ impl LockFile {
         }
     }
 
-    /// Locks a file, which is made where it is missing, as soon as no other process has it locked.
+    /// Locks a file, and creates it if it is missing. Waits until no other process has locked it.
     pub fn lock(path: &Path) -> io::Result<Self> {
         let file = open(path)?;
         loop {
@@ -34,7 +34,7 @@ impl LockFile {
         }
     }
 
-    /// The file whose lock is owned. Its content is the record of who owns it.
+    /// Returns the locked file. Its content describes the owner of the lock.
     pub fn file(&mut self) -> &mut File {
         &mut self.0
     }
@@ -42,7 +42,8 @@ impl LockFile {
 
 impl Drop for LockFile {
     fn drop(&mut self) {
-        // A process that is being started may have the descriptor for a moment longer, and would keep the lock so long.
+        // A process that is being started may have the descriptor for a moment longer, and would keep the lock for that
+        // time.
         drop(self.0.unlock());
     }
 }

@@ -1,5 +1,5 @@
-//! A file of a worker's output: never larger than its cap, its beginning and its end kept, linear at every moment. A run has
-//! two, the log of all that it wrote and its standard output alone.
+//! File of a worker's output. It is never larger than its cap, keeps the beginning and the end of the output, and is in
+//! order at every moment. A run has two: the log of all output, and the standard output alone.
 //!
 //! Output fills the file up to its cap. From then on the first half stays, followed by one line that says how many
 //! bytes were left out, and the rest holds the most recent output. When the rest is full, its newer half moves to its
@@ -12,7 +12,7 @@ use std::path::Path;
 
 use crate::rundir::StdoutRecord;
 
-/// A log too small for two parts and a line between them keeps its beginning only.
+/// Size below which a log has no room for two parts and a line between them, and keeps only its beginning.
 const SMALLEST_SPLIT: u64 = 1024;
 const CHUNK: usize = 16 * 1024;
 
@@ -22,13 +22,13 @@ pub(crate) struct CappedLog {
     cap: u64,
     /// Position of the next byte: the size of the file.
     at: u64,
-    /// Bytes between head and tail that are not in the file any more.
+    /// Bytes between head and tail that are no longer in the file.
     left_out: u64,
-    /// Bytes that the file did not take (a full disk) since the last that it took.
+    /// Bytes that the file has refused (a full disk) since it last took some.
     lost: u64,
-    /// Bytes that it did not take and that a line in it tells of.
+    /// Refused bytes that a line of the file reports.
     reported: u64,
-    /// All bytes that were written.
+    /// Number of all bytes written, refused bytes included.
     written: u64,
 }
 
@@ -50,7 +50,7 @@ impl CappedLog {
         Ok(Self { file, cap, at: 0, left_out: 0, lost: 0, reported: 0, written: 0 })
     }
 
-    /// Adds output. What the file does not take is counted and told when it takes some again.
+    /// Adds output. Bytes that the file refuses are counted, and reported in it once it takes bytes again.
     pub(crate) fn write(&mut self, bytes: &[u8]) {
         self.written += bytes.len() as u64;
         if self.lost > 0 {
@@ -65,18 +65,18 @@ impl CappedLog {
         self.lost += self.append(bytes);
     }
 
-    /// Writes the count of lost bytes at the very end, as far as that can be written.
+    /// Writes the count of lost bytes at the end, if the file takes it.
     pub(crate) fn finish(&mut self) {
         self.write(b"");
     }
 
-    /// Returns the parts of the output that the file holds. Lines of our own that are cut out count like the worker's.
+    /// Returns the size of the output, and of its parts in the file. Removed lines of the supervisor count like output.
     pub(crate) fn record(&self) -> StdoutRecord {
         let left_out = self.left_out + self.lost + self.reported;
         StdoutRecord { written: self.written, left_out: left_out.min(self.written) }
     }
 
-    /// Adds bytes and returns how many the file did not take.
+    /// Adds bytes. Returns the number of bytes that the file refused.
     fn append(&mut self, mut bytes: &[u8]) -> u64 {
         while !bytes.is_empty() {
             let room = usize::try_from(self.cap.saturating_sub(self.at)).unwrap_or(usize::MAX);
@@ -103,7 +103,7 @@ impl CappedLog {
         0
     }
 
-    /// Drops the older half of the tail; false when the log is too small to have one.
+    /// Drops the older half of the tail. Returns false if the log is too small to have a tail.
     fn make_room(&mut self) -> io::Result<bool> {
         if self.cap < SMALLEST_SPLIT {
             return Ok(false);
@@ -129,17 +129,17 @@ impl CappedLog {
     }
 }
 
-/// Returns the length of the head that stays, the offset of the tail behind the line between them, and the length of the tail that
-/// stays after a cut.
+/// Returns the layout of a log after a cut: the length of the head, the offset of the tail behind the line between
+/// them, and the length of the tail.
 fn parts(cap: u64) -> (u64, u64, u64) {
     let head = cap / 2;
     let tail = head + marker(0).len() as u64;
     (head, tail, cap.saturating_sub(tail) / 2)
 }
 
-/// Returns the position at which a reader that has come as far as `offset` goes on, in a log of `length` bytes that never exceeds
-/// `cap`. A full log drops the older half of its tail and is shorter then: the reader's next byte stands further in front. A reader who
-/// is further behind misses the dropped part. A log that was not cut is read on from the same position.
+/// Returns the position at which a reader that has read up to `offset` continues, in a log of `length` bytes with the
+/// limit `cap`. A full log drops the older half of its tail and becomes shorter, so the reader's next byte moves toward
+/// the front. A reader that is further behind misses the dropped part. In a log that was not cut, the position stays.
 #[must_use]
 pub fn after_cuts(file: &File, length: u64, cap: u64, offset: u64) -> u64 {
     let (head, tail, keep) = parts(cap);
@@ -161,7 +161,7 @@ fn has_marker(file: &File, head: u64) -> bool {
             .all(|(found, byte)| *found == byte || (is_digit(byte) && is_digit(*found)))
 }
 
-/// The line between head and tail; always of the same length.
+/// Returns the line between head and tail. Its length is constant.
 fn marker(left_out: u64) -> String {
     format!("\n[supervisor: {left_out:>20} bytes left out]\n")
 }

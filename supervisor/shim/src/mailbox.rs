@@ -1,7 +1,7 @@
-//! The messages to the agent, from the run directory to the relay, and what became of them, back.
+//! Passes messages to the agent from the run directory to the relay, and takes the receipts back.
 //!
-//! Each message is passed on once: the shim lives as long as the run, and counts. The relay's word of what became of one is believed
-//! as far as it says something new about a message that was passed on; what it writes is bounded, and nothing waits for it.
+//! Each message is passed on once: the shim lives as long as the run, and counts. A receipt of the relay is accepted if
+//! it is new for a message that was passed on. The output of the relay is bounded, and nothing waits for it.
 
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,7 +14,7 @@ const LINE_BYTES: usize = 256;
 /// The shim's ends of the relay's two pipes, both non-blocking.
 #[derive(Debug)]
 pub(crate) struct Channel {
-    pub(crate) letters: PipeWriter,
+    pub(crate) messages: PipeWriter,
     pub(crate) receipts: PipeReader,
 }
 
@@ -22,17 +22,17 @@ pub(crate) struct Channel {
 #[derive(Debug)]
 pub(crate) struct Mailbox<'a> {
     run: &'a RunDir,
-    letters: Option<PipeWriter>,
+    messages: Option<PipeWriter>,
     receipts: Option<PipeReader>,
     /// The number of the next message.
     next: u32,
-    /// True if the file may exist.
+    /// True if the file of the next message may exist.
     is_due: bool,
     /// Rest of the previous message that is not in the pipe yet.
     rest: Vec<u8>,
     unparsed: Vec<u8>,
     record: MessagesRecord,
-    /// True if the file lacks a part of the record.
+    /// True if the file of receipts lacks a part of the record.
     is_unwritten: bool,
 }
 
@@ -40,7 +40,7 @@ impl<'a> Mailbox<'a> {
     pub(crate) fn new(run: &'a RunDir, channel: Channel) -> Self {
         Mailbox {
             run,
-            letters: Some(channel.letters),
+            messages: Some(channel.messages),
             receipts: Some(channel.receipts),
             next: 1,
             is_due: true,
@@ -51,8 +51,8 @@ impl<'a> Mailbox<'a> {
         }
     }
 
-    /// Looks for the next message when the mailbox is attended.
-    pub(crate) fn look(&mut self) {
+    /// Makes the next call of [`Mailbox::attend`] look for a new message.
+    pub(crate) fn notice_message(&mut self) {
         self.is_due = true;
     }
 
@@ -62,41 +62,41 @@ impl<'a> Mailbox<'a> {
         let news = self.take_receipts();
         self.is_unwritten |= !news.is_empty();
         if self.is_unwritten {
-            // A full disk keeps it from the daemon until there is space, or until the next look.
+            // On a full disk the daemon gets the receipts once there is space, or at the next call.
             self.is_unwritten = self.run.write_messages(&self.record).is_err();
         }
         news
     }
 
-    /// The descriptor to read from.
+    /// Returns the descriptor to read from.
     pub(crate) fn source(&self) -> Option<BorrowedFd<'_>> {
         self.receipts.as_ref().map(AsFd::as_fd)
     }
 
-    /// The descriptor to write to, while something waits for room in it.
+    /// Returns the descriptor to write to, while bytes wait for room in it.
     pub(crate) fn sink(&self) -> Option<BorrowedFd<'_>> {
-        self.letters.as_ref().filter(|_| !self.rest.is_empty()).map(AsFd::as_fd)
+        self.messages.as_ref().filter(|_| !self.rest.is_empty()).map(AsFd::as_fd)
     }
 
     fn pass_on(&mut self) {
-        while let Some(pipe) = &mut self.letters {
+        while let Some(pipe) = &mut self.messages {
             if self.rest.is_empty() {
-                let letter = if self.is_due { self.run.letter(self.next).ok().flatten() } else { None };
-                let Some(letter) = letter else {
+                let message = if self.is_due { self.run.message(self.next).ok().flatten() } else { None };
+                let Some(message) = message else {
                     self.is_due = false;
                     self.rest = Vec::new();
                     return;
                 };
-                self.rest = letter;
+                self.rest = message;
                 self.next += 1;
             }
             match pipe.write(&self.rest) {
                 Ok(count) => drop(self.rest.drain(..count)),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // The relay has gone, and the run with it.
+                // The relay has ended, and the run with it.
                 Err(_) => {
-                    self.letters = None;
+                    self.messages = None;
                     self.rest = Vec::new();
                 }
             }
@@ -107,7 +107,7 @@ impl<'a> Mailbox<'a> {
         let mut news = Vec::new();
         let mut buffer = [0; 1024];
         let Some(pipe) = &mut self.receipts else { return news };
-        // One buffer at a time: whatever writes faster than this waits, and nothing else does.
+        // One buffer at a time: a relay that writes faster waits, and nothing else does.
         match pipe.read(&mut buffer) {
             Ok(0) => self.receipts = None,
             Ok(count) => self.unparsed.extend_from_slice(&buffer[..count]),
@@ -139,21 +139,21 @@ mod tests {
     struct Ends {
         _place: tempfile::TempDir,
         run: RunDir,
-        letters: PipeReader,
+        messages: PipeReader,
         receipts: PipeWriter,
     }
 
     fn channel() -> (Ends, Channel) {
         let place = tempfile::tempdir().unwrap();
         let run = RunDir::open(place.path()).unwrap();
-        let ((letters, to), (from, receipts)) = (io::pipe().unwrap(), io::pipe().unwrap());
-        for fd in [letters.as_fd(), to.as_fd(), from.as_fd()] {
+        let ((messages, to), (from, receipts)) = (io::pipe().unwrap(), io::pipe().unwrap());
+        for fd in [messages.as_fd(), to.as_fd(), from.as_fd()] {
             rustix::io::ioctl_fionbio(fd, true).unwrap();
         }
-        (Ends { _place: place, run, letters, receipts }, Channel { letters: to, receipts: from })
+        (Ends { _place: place, run, messages, receipts }, Channel { messages: to, receipts: from })
     }
 
-    fn letter(number: u32, text: &str) -> AgentMessage {
+    fn message(number: u32, text: &str) -> AgentMessage {
         AgentMessage { number, id: format!("id-{number}"), text: text.to_owned() }
     }
 
@@ -168,20 +168,20 @@ mod tests {
     fn each_message_is_passed_on_once_in_its_order_and_none_after_a_gap() {
         let (mut ends, channel) = channel();
         for number in [1, 3] {
-            ends.run.post(&letter(number, "x")).unwrap();
+            ends.run.post(&message(number, "x")).unwrap();
         }
         let run = ends.run.clone();
         let mut mailbox = Mailbox::new(&run, channel);
         mailbox.attend();
-        assert_eq!(read(&mut ends.letters), "{\"number\":1,\"id\":\"id-1\",\"text\":\"x\"}\n");
+        assert_eq!(read(&mut ends.messages), "{\"number\":1,\"id\":\"id-1\",\"text\":\"x\"}\n");
         // A daemon that does not know how far an earlier one came writes it once more.
-        ends.run.post(&letter(1, "x")).unwrap();
-        ends.run.post(&letter(2, "y")).unwrap();
+        ends.run.post(&message(1, "x")).unwrap();
+        ends.run.post(&message(2, "y")).unwrap();
         mailbox.attend();
-        assert_eq!(read(&mut ends.letters), "", "it looks when it is asked to");
-        mailbox.look();
+        assert_eq!(read(&mut ends.messages), "", "it looks when it is asked to");
+        mailbox.notice_message();
         mailbox.attend();
-        let text = read(&mut ends.letters);
+        let text = read(&mut ends.messages);
         let numbers: Vec<u32> =
             text.lines().map(|line| serde_json::from_str::<AgentMessage>(line).unwrap().number).collect();
         assert_eq!(numbers, [2, 3]);
@@ -191,24 +191,24 @@ mod tests {
     fn a_relay_that_does_not_read_keeps_nobody_waiting_and_gets_the_rest_later() {
         let (mut ends, channel) = channel();
         let text = "x".repeat(200_000);
-        ends.run.post(&letter(1, &text)).unwrap();
+        ends.run.post(&message(1, &text)).unwrap();
         let run = ends.run.clone();
         let mut mailbox = Mailbox::new(&run, channel);
         let mut got = String::new();
         mailbox.attend();
         assert!(mailbox.sink().is_some(), "it waits for room");
         while mailbox.sink().is_some() {
-            got.push_str(&read(&mut ends.letters));
+            got.push_str(&read(&mut ends.messages));
             mailbox.attend();
         }
-        got.push_str(&read(&mut ends.letters));
+        got.push_str(&read(&mut ends.messages));
         assert_eq!(serde_json::from_str::<AgentMessage>(&got).unwrap().text, text);
     }
 
     #[test]
     fn what_became_of_a_message_is_recorded_and_nothing_else_is_believed() {
         let (mut ends, channel) = channel();
-        ends.run.post(&letter(1, "x")).unwrap();
+        ends.run.post(&message(1, "x")).unwrap();
         let run = ends.run.clone();
         let mut mailbox = Mailbox::new(&run, channel);
         mailbox.attend();

@@ -1,5 +1,5 @@
-//! The program of a run's own processes, built without the rest of the supervisor. The `supervisor` binary contains a copy, and a
-//! daemon starts its shims from it: a small program without relocations starts in a fraction of the time.
+//! Program of a run's own processes, built without the rest of the supervisor. The `supervisor` binary contains a copy,
+//! from which a daemon starts its shims: a small program without relocations starts in a fraction of the time.
 
 use std::ffi::OsStr;
 use std::io::Write as _;

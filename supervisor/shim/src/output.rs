@@ -1,9 +1,9 @@
-//! Copies the worker's output from its two pipes into the log of both, and its standard output into a file of its own. At a terminal
-//! all of it is standard output.
+//! Copies the output of the worker from its two pipes into the log, and its standard output into a file of its own as
+//! well. At a terminal, all output is standard output.
 //!
-//! Each pipe keeps its own order. Between the two, the log has the order in which the shim finds them: when it wakes up it
-//! takes up to 16 KiB of what standard output has, then as much of standard error. So what a worker writes to one and, after
-//! the shim has slept, to the other stands in the order in which it was written; what it writes to both at once may not.
+//! Each pipe keeps its own order. Between the two, the log has the order in which the shim reads them: after a wake-up
+//! it takes up to 16 KiB of standard output, then as much of standard error. So output to one pipe and, after the shim
+//! has slept again, to the other is logged in the order of writing. Output to both pipes at the same time may not be.
 
 use std::io::{self, PipeReader, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,10 +14,11 @@ use crate::tail::Tail;
 
 /// Bytes copied of one stream before the loop turns to its other events.
 const COPY_BYTES: usize = 16 * 1024;
-/// Limit on the bytes left in a pipe that no process of the run has open any more; the largest pipe an ordinary user can make.
+/// Limit on the bytes left in a pipe that no process of the run has open any more: the largest pipe that an ordinary
+/// user can make.
 const LAST_BYTES: usize = 1024 * 1024;
 
-/// The files that take it.
+/// Files that receive the output.
 #[derive(Debug)]
 pub(crate) struct Files {
     log: CappedLog,
@@ -31,7 +32,7 @@ struct Stream {
     tail: Tail,
 }
 
-/// Both streams, with the files.
+/// Both streams, with their files.
 #[derive(Debug)]
 pub(crate) struct Output {
     stdout: Stream,
@@ -49,7 +50,7 @@ pub(crate) struct OutputTotals {
 }
 
 impl Files {
-    /// Opens them before there is a worker: output without a place to go would be lost.
+    /// Opens the files before there is a worker, because output without a file would be lost.
     pub(crate) fn create(run: &RunDir, spec: &ShimSpec) -> io::Result<Self> {
         let log = CappedLog::create(&spec.log, spec.log_cap)?;
         let stdout = CappedLog::create(&run.stdout_path(), spec.stdout_cap)?;
@@ -58,31 +59,31 @@ impl Files {
 }
 
 impl Output {
-    /// Reads from two pipes, or from the one end of a terminal. They have to be non-blocking.
+    /// Reads from two pipes, or from one end of a terminal. The descriptors must be non-blocking.
     pub(crate) fn new(stdout: OwnedFd, stderr: Option<OwnedFd>, files: Files) -> Self {
         let (stdout, stderr) = (Stream::new(Some(stdout)), Stream::new(stderr));
         Self { stdout, stderr, files, buffer: vec![0; COPY_BYTES] }
     }
 
-    /// Copies available output, up to one buffer of each stream. Returns false when there was nothing.
+    /// Copies available output, up to one buffer of each stream. Returns false if there was none.
     pub(crate) fn copy(&mut self) -> bool {
         let (stdout, stderr) = (self.copy_stdout(), self.copy_stderr());
         stdout || stderr
     }
 
-    /// Adds a line of the supervisor's to the log alone.
+    /// Adds a line of the supervisor to the log alone.
     pub(crate) fn note(&mut self, text: &str) {
         self.files.log.write(format!("\n[supervisor: {text}]\n").as_bytes());
     }
 
-    /// Returns the descriptors of the open pipes, to wait for.
+    /// Returns the descriptors of the open pipes, for poll(2).
     pub(crate) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         [&self.stdout, &self.stderr].into_iter().filter_map(|stream| stream.pipe.as_ref().map(AsFd::as_fd))
     }
 
-    /// Copies the rest when nothing of the run lives, and returns the totals.
+    /// Copies the rest of the output once no process of the run lives. Returns the totals.
     pub(crate) fn finish(&mut self) -> OutputTotals {
-        // Only a process outside of the run can still write here; its flood is not waited for.
+        // Only a process outside of the run can still write here. Its output is bounded, and not waited for.
         for _ in 0..LAST_BYTES / COPY_BYTES {
             if !self.copy_stdout() {
                 break;
@@ -102,7 +103,7 @@ impl Output {
         }
     }
 
-    /// False when there was nothing.
+    /// Returns false if there was no output.
     fn copy_stdout(&mut self) -> bool {
         let bytes = self.stdout.read(&mut self.buffer);
         if bytes.is_empty() {
@@ -113,7 +114,7 @@ impl Output {
         true
     }
 
-    /// False when there was nothing.
+    /// Returns false if there was no output.
     fn copy_stderr(&mut self) -> bool {
         let bytes = self.stderr.read(&mut self.buffer);
         if bytes.is_empty() {

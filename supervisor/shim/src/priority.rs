@@ -1,4 +1,4 @@
-//! The share of the processors that the daemon and the shims have, beside the sessions of workers.
+//! Share of the processors that the daemon and the shims get, compared with the sessions of workers.
 //!
 //! See decision 0080.
 
@@ -8,19 +8,19 @@ use nix::unistd::{getpid, getsid};
 
 /// File that sets a session's share (sched(7), "The autogroup feature").
 const SHARE: &str = "/proc/self/autogroup";
-/// The nice value of the session. A nice value of -10 weighs about nine times as much as 0, so the supervisor is served first
-/// when it wakes up; it uses little time, so the workers lose little.
+/// Nice value of the session. A value of -10 weighs about nine times as much as 0, so the supervisor is served first
+/// when it wakes up. It uses little time, so the workers lose little.
 const NICE: &str = "-10";
 
-/// Gives the calling process a larger share of the processors than workers have, where the kernel divides them between sessions
-/// and not between groups of a `cpu` controller.
+/// Gives the calling process a larger share of the processors than workers have, if the kernel divides processors
+/// between sessions and not between groups of a `cpu` controller.
 ///
-/// A session that the process does not lead (a daemon has it from a shell) is not changed, nor is anything where the process may not
-/// raise a priority. A worker and a job process are each in a session of their own, so they and all that they start have the
-/// share of any other program.
+/// Nothing changes for a session that the process does not lead (a daemon may have its session from a shell), and for a
+/// process that may not raise a priority. A worker and a job process are each in a session of their own, so they and
+/// their children have the share of any other program.
 ///
 /// # Errors
-/// When the process may not raise a priority, or the kernel does not divide processors between sessions.
+/// Fails if the process may not raise a priority, or the kernel does not divide processors between sessions.
 pub fn go_first() -> io::Result<()> {
     if getsid(None) != Ok(getpid()) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The shim's records, and the datagram that tells the daemon to look at them.
+//! Records of the shim, and the datagram by which it notifies the daemon of a new record.
 
 use std::io;
 use std::os::unix::net::UnixDatagram;
@@ -14,15 +14,15 @@ use crate::rundir::{
     own_identity,
 };
 
-/// The time between attempts to write a record to a full disk: nothing tells when there is space again.
+/// Time between attempts to write a record to a full disk. No event announces that there is space again.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Unit in which `getrusage(2)` counts storage reads and writes.
 const BLOCK_BYTES: u64 = 512;
-/// There only where the kernel counts that (`CONFIG_TASK_IO_ACCOUNTING`).
+/// File that exists only if the kernel counts storage reads and writes (`CONFIG_TASK_IO_ACCOUNTING`).
 const IO_ACCOUNTING: &str = "/proc/self/io";
 
-/// Time that a busy daemon is waited for: it learns of the record at the run's end, if not now.
+/// Longest wait for a busy daemon. A daemon that misses the datagram finds the record at the end of the run.
 const SEND_LIMIT: Duration = Duration::from_millis(200);
 
 /// Reasons why the `pid` record could not be written.
@@ -46,7 +46,7 @@ struct ShimEvent<'a> {
     what: &'a str,
 }
 
-/// Records that the calling process is the run's shim, and what its namespace depends on.
+/// Records that the calling process is the shim of the run, and the process on which its pid namespace depends.
 pub(crate) fn write_pid(run: &RunDir, spec: &ShimSpec, init: Option<&Init>) -> Result<(), PidError> {
     let record = PidRecord {
         version: VERSION,
@@ -59,7 +59,7 @@ pub(crate) fn write_pid(run: &RunDir, spec: &ShimSpec, init: Option<&Init>) -> R
     run.write_pid(&record).map_err(PidError::Write)
 }
 
-/// Tells the daemon that a record of this run is new. A daemon that is not there finds the record later.
+/// Notifies the daemon of a new record of this run. A daemon that is not running finds the record later.
 pub(crate) fn send_event(spec: &ShimSpec, what: &str) {
     let send = || -> io::Result<()> {
         let socket = UnixDatagram::unbound()?;
@@ -72,8 +72,8 @@ pub(crate) fn send_event(spec: &ShimSpec, what: &str) {
     send().ok();
 }
 
-/// Makes the exit record durable. On a full disk it tries until there is space: the record is all that tells how
-/// the run ended, and the lock that the shim still owns keeps the claim meanwhile.
+/// Makes the exit record durable. On a full disk it tries until there is space: only the record has the end of the run,
+/// and the lock that the shim still owns keeps the claim meanwhile.
 pub(crate) fn store(slot: &ExitSlot, record: &ExitRecord) -> Result<(), StoreError> {
     loop {
         match slot.store(record) {
@@ -106,8 +106,8 @@ pub(crate) fn usage() -> Usage {
     )
 }
 
-/// The memory of the largest child; 0 where that may be the memory of this program itself, which the kernel counts for a child until it
-/// executes another one (`getrusage(2)`).
+/// Returns the memory of the largest child; 0 if that may be the memory of this program itself, which the kernel counts
+/// for a child until it executes another program (`getrusage(2)`).
 fn largest(of_children: i64) -> u64 {
     let of_shim = getrusage(UsageWho::RUSAGE_SELF).map_or(0, |usage| usage.max_rss());
     if of_children > of_shim.saturating_add(of_shim / 2) {
@@ -117,7 +117,7 @@ fn largest(of_children: i64) -> u64 {
     }
 }
 
-/// Returns the processor time of all children that were waited for, with their own, in microseconds.
+/// Returns the processor time of all reaped children and of their reaped children, in microseconds.
 pub(crate) fn cpu_us() -> u64 {
     let Usage { user_us, system_us, .. } = usage();
     user_us.saturating_add(system_us)

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::rundir::{FailedStart, Step};
 
-/// Limit on the bytes that are kept. All reports are shorter; further output of a broken `confine` is ignored.
+/// Limit on the bytes that are read. All reports are shorter; further output of a broken `confine` is ignored.
 const MOST_BYTES: usize = 256 * 1024;
 /// Line on the pipe.
 #[derive(Debug, Serialize, Deserialize)]

@@ -1,6 +1,7 @@
-//! Resources that a host may lack for a while: space, descriptors, memory, processes, or a working disk. No task is to blame for it.
+//! Detects errors that come from a resource that the host lacks for a while: space, descriptors, memory, processes, or
+//! a working disk. No task is to blame for such an error.
 //!
-//! The one place that tells such a lack from any other failure, by the number of the error and never by its words.
+//! Only this module makes the distinction, by the number of the error and never by its text.
 //!
 //! See decision 0030.
 
@@ -9,12 +10,12 @@ use std::io;
 
 use nix::errno::Errno;
 
-/// Returns true if an error, or one of its causes, comes from such a lack.
+/// Returns true if an error, or one of its causes, comes from such a shortage.
 pub fn is_shortage(error: &(dyn Error + 'static)) -> bool {
     number_of(error).is_some_and(is_shortage_number)
 }
 
-/// Returns true if the number of an error stands for such a lack.
+/// Returns true if the number of an error stands for such a shortage.
 pub fn is_shortage_number(number: i32) -> bool {
     matches!(
         Errno::from_raw(number),
@@ -28,10 +29,10 @@ pub fn is_shortage_number(number: i32) -> bool {
     )
 }
 
-/// Returns the value; none if an attempt fails for good.
+/// Returns the value; none if the attempt failed for any other reason than a shortage.
 ///
 /// # Errors
-/// The host lacks a resource for now: the attempt may succeed later.
+/// Fails if the host lacks a resource for now, so that a later attempt may succeed.
 pub fn unless_short<T, E: Error + 'static>(tried: Result<T, E>) -> Result<Option<T>, E> {
     match tried {
         Ok(had) => Ok(Some(had)),
@@ -40,7 +41,7 @@ pub fn unless_short<T, E: Error + 'static>(tried: Result<T, E>) -> Result<Option
     }
 }
 
-/// The number of the first system error among an error and its causes.
+/// Returns the number of the first system error among an error and its causes.
 pub(crate) fn number_of(error: &(dyn Error + 'static)) -> Option<i32> {
     let mut next = Some(error);
     while let Some(error) = next {

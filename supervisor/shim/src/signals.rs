@@ -1,4 +1,4 @@
-//! SIGTERM, SIGCHLD and SIGUSR1 as descriptors to wait for.
+//! Signals of the shim as descriptors for poll(2).
 
 use std::io::{self, PipeReader, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -21,7 +21,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Registers the handlers. SIGHUP and SIGINT are caught and dropped: they are not the shim's way to end.
+    /// Registers the handlers. SIGHUP and SIGINT are caught and ignored, because they are no request to a shim to end.
     pub(crate) fn register() -> io::Result<Self> {
         let (ignored, sink) = UnixStream::pair()?;
         pipe::register(SIGHUP, sink.try_clone()?)?;
@@ -35,12 +35,12 @@ impl Signals {
         drain(&self.terminate)
     }
 
-    /// Returns true if SIGUSR1 came since the last call: a message has come for the agent.
+    /// Returns true if SIGUSR1 came since the last call: there is a new message for the agent.
     pub(crate) fn take_message(&self) -> bool {
         drain(&self.message)
     }
 
-    /// Forgets the SIGCHLDs that came; the caller reaps after this.
+    /// Discards the SIGCHLDs so far. The caller reaps after this call.
     pub(crate) fn clear_child(&self) {
         drain(&self.child);
     }
@@ -74,7 +74,7 @@ impl Attention {
         drain(&self.end)
     }
 
-    /// Forgets the SIGCHLDs that came; the caller reaps after this.
+    /// Discards the SIGCHLDs so far. The caller reaps after this call.
     pub(crate) fn clear_child(&self) {
         drain(&self.child);
     }
@@ -97,8 +97,8 @@ pub(crate) fn child_pipe() -> io::Result<UnixStream> {
     register(SIGCHLD)
 }
 
-/// The signals that a relay passes on to its agent: a pipe that each makes readable, and which came. It needs no socket, which its
-/// policy may deny it. A stop of the run reaches the agent itself, and not the relay.
+/// Signals that a relay passes on to its agent, as a pipe that each signal makes readable and a flag for each signal. A
+/// pipe is no socket, which a policy may deny. A stop of the run signals the agent itself, and not the relay.
 #[derive(Debug)]
 pub(crate) struct RelaySignals {
     news: PipeReader,
@@ -106,7 +106,7 @@ pub(crate) struct RelaySignals {
 }
 
 impl RelaySignals {
-    /// Registers the handlers. What this process executes has the signals as they were.
+    /// Registers the handlers. A program that this process executes does not inherit them.
     pub(crate) fn register() -> io::Result<Self> {
         let (news, write) = io::pipe()?;
         rustix::io::ioctl_fionbio(&news, true)?;
@@ -114,7 +114,7 @@ impl RelaySignals {
         for signal in Conversation::SIGNALS {
             let flag = Arc::new(AtomicBool::new(false));
             signal_hook::flag::register(signal, Arc::clone(&flag))?;
-            // Behind the flag: who reads the pipe finds it set.
+            // The pipe is registered after the flag, so a reader that the pipe wakes finds the flag set.
             pipe::register(signal, write.try_clone()?)?;
             came.push((signal, flag));
         }
@@ -122,7 +122,8 @@ impl RelaySignals {
         Ok(Self { news, came })
     }
 
-    /// The signals to pass on that came since the last call. SIGCHLD is forgotten; the caller reaps after this.
+    /// Returns the signals to pass on that came since the last call. SIGCHLD is discarded; the caller reaps after this
+    /// call.
     pub(crate) fn take(&self) -> Vec<i32> {
         drain(&self.news);
         let came = self.came.iter().filter(|(_, flag)| flag.swap(false, Ordering::Relaxed));
@@ -135,7 +136,7 @@ impl RelaySignals {
     }
 }
 
-/// Empties a pipe; returns whether there was anything in it.
+/// Empties a pipe. Returns true if it had any bytes.
 pub(crate) fn drain(mut pipe: impl Read) -> bool {
     let mut some = false;
     let mut buffer = [0; 64];

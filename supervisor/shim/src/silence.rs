@@ -1,29 +1,29 @@
 //! Measures the time for which a worker shows no progress. Pure.
 //!
-//! What it writes is progress at once. What its processes do, and its heartbeats, are looked at a few times within the limit: a look that
-//! shows any of it counts as progress now. So a worker is ended no earlier than the limit after its last progress, and no later than the limit
-//! and the time between two looks.
+//! Output is progress at once. Heartbeats and the activity of processes are sampled a few times within the limit. A sample
+//! that shows either counts as progress now, so a worker is ended no earlier than the limit after its last progress, and no
+//! later than the limit and the time between two samples.
 
 use std::time::Duration;
 
 use crate::activity::Activity;
 
 /// Number of samples within the limit.
-const LOOKS: u64 = 4;
+const SAMPLES: u64 = 4;
 
-/// The time without progress, and its limit; times are microseconds of `CLOCK_BOOTTIME`.
+/// Time without progress, with its limit. Times are microseconds of `CLOCK_BOOTTIME`.
 #[derive(Debug)]
 pub(crate) struct Silence {
     since: u64,
     limit_us: u64,
-    looked_at: u64,
+    sampled_at: u64,
     seen: Activity,
 }
 
 impl Silence {
     /// Begins at `now`, with a first sample.
     pub(crate) fn new(now: u64, limit_us: u64, seen: Activity) -> Self {
-        Self { since: now, limit_us, looked_at: now, seen }
+        Self { since: now, limit_us, sampled_at: now, seen }
     }
 
     /// Returns the time at which the worker has shown no progress for too long.
@@ -32,25 +32,25 @@ impl Silence {
     }
 
     /// Returns the time of the next sample: after a part of the limit, and before the worker is ended in any case.
-    pub(crate) fn looks_at(&self) -> u64 {
-        self.looked_at.saturating_add(self.limit_us / LOOKS).min(self.ends_at())
+    pub(crate) fn next_sample_at(&self) -> u64 {
+        self.sampled_at.saturating_add(self.limit_us / SAMPLES).min(self.ends_at())
     }
 
-    /// Notes that the worker has written something.
+    /// Notes that the worker has written output.
     pub(crate) fn written(&mut self, now: u64) {
         self.since = now;
     }
 
-    /// Notes what a look has found.
-    pub(crate) fn looked(&mut self, now: u64, seen: Activity) {
-        let elapsed = Duration::from_micros(now.saturating_sub(self.looked_at));
+    /// Notes what a sample shows.
+    pub(crate) fn sample(&mut self, now: u64, seen: Activity) {
+        let elapsed = Duration::from_micros(now.saturating_sub(self.sampled_at));
         if seen.is_progress(&self.seen, elapsed) {
             self.since = now;
         }
-        // The host was asleep: nobody could make progress.
+        // The host was asleep, so the worker could make no progress.
         let slept = seen.slept_us.saturating_sub(self.seen.slept_us);
         self.since = self.since.saturating_add(slept).min(now);
-        self.looked_at = now;
+        self.sampled_at = now;
         self.seen = seen;
     }
 }
@@ -69,22 +69,22 @@ mod tests {
     #[test]
     fn a_worker_that_does_nothing_is_looked_at_four_times_and_ends_at_the_limit() {
         let mut silence = Silence::new(0, 40 * SECOND, busy(0));
-        let mut looks = Vec::new();
-        while silence.looks_at() < silence.ends_at() {
-            looks.push(silence.looks_at() / SECOND);
-            silence.looked(silence.looks_at(), busy(0));
+        let mut samples = Vec::new();
+        while silence.next_sample_at() < silence.ends_at() {
+            samples.push(silence.next_sample_at() / SECOND);
+            silence.sample(silence.next_sample_at(), busy(0));
         }
-        assert_eq!((looks, silence.ends_at()), (vec![10, 20, 30], 40 * SECOND));
+        assert_eq!((samples, silence.ends_at()), (vec![10, 20, 30], 40 * SECOND));
     }
 
     #[test]
     fn what_it_writes_and_what_it_does_begin_the_limit_anew() {
         let mut silence = Silence::new(0, 40 * SECOND, busy(0));
         silence.written(5 * SECOND);
-        assert_eq!((silence.looks_at(), silence.ends_at()), (10 * SECOND, 45 * SECOND));
-        silence.looked(10 * SECOND, busy(SECOND));
+        assert_eq!((silence.next_sample_at(), silence.ends_at()), (10 * SECOND, 45 * SECOND));
+        silence.sample(10 * SECOND, busy(SECOND));
         assert_eq!(silence.ends_at(), 50 * SECOND, "it works");
-        silence.looked(20 * SECOND, busy(SECOND));
+        silence.sample(20 * SECOND, busy(SECOND));
         assert_eq!(silence.ends_at(), 50 * SECOND, "it has done nothing since");
     }
 
@@ -93,8 +93,8 @@ mod tests {
         let mut silence = Silence::new(0, 40 * SECOND, busy(0));
         let mut now = 0;
         while now < 1000 * SECOND {
-            now = silence.looks_at();
-            silence.looked(now, busy(now / 10));
+            now = silence.next_sample_at();
+            silence.sample(now, busy(now / 10));
             assert!(silence.ends_at() > now);
         }
     }
@@ -103,9 +103,9 @@ mod tests {
     fn time_that_the_host_was_asleep_does_not_count() {
         let mut silence = Silence::new(0, 40 * SECOND, busy(0));
         let slept = Activity { slept_us: 3600 * SECOND, ..busy(0) };
-        silence.looked(3620 * SECOND, slept.clone());
+        silence.sample(3620 * SECOND, slept.clone());
         assert_eq!(silence.ends_at(), 3640 * SECOND, "20 of its 40 seconds are over");
-        silence.looked(3640 * SECOND, slept);
+        silence.sample(3640 * SECOND, slept);
         assert_eq!(silence.ends_at(), 3640 * SECOND);
     }
 }

@@ -4,19 +4,19 @@
 
 use std::collections::BTreeSet;
 
-/// Time within which none of the processes may have ended, in microseconds. A host that is slow to end thousands of them ends some
-/// meanwhile.
+/// Time in microseconds within which at least one process must end. A host that needs long to end thousands of
+/// processes still ends some of them within it.
 const STUCK_US: u64 = 10_000_000;
 
-/// Processes left of a run when one of them was last seen to have ended, and the time of that.
+/// Remaining processes of a run at the latest time at which one of them had ended, with that time.
 #[derive(Clone, Debug, Default)]
 pub struct Stuck<Id> {
     since: Option<(u64, BTreeSet<Id>)>,
 }
 
 impl<Id: Ord> Stuck<Id> {
-    /// Adds a sample of the processes left at `now_us`, in microseconds of `CLOCK_BOOTTIME`. Returns true if all processes that
-    /// were left ten seconds or longer ago are left still. Processes that came in between do not count.
+    /// Adds a sample of the remaining processes at `now_us`, in microseconds of `CLOCK_BOOTTIME`. Returns true if all
+    /// processes that remained ten seconds or longer ago still remain. Processes that appeared in between do not count.
     pub fn check(&mut self, now_us: u64, remaining: BTreeSet<Id>) -> bool {
         match &self.since {
             Some((since, before)) if before.is_subset(&remaining) => {

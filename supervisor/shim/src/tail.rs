@@ -1,6 +1,6 @@
 //! Keeps the last bytes of a stream, for the exit record.
 
-/// Number of bytes of the end of a stream that an exit record has.
+/// Number of bytes of the end of a stream in an exit record.
 const KEPT: usize = 4096;
 
 /// Last bytes of a stream, at least [`KEPT`] of a longer one.

@@ -1,9 +1,9 @@
-//! Everything the run has started: found, signalled, reaped, and proved to be gone.
+//! The processes that a run has started: finds, signals and reaps them, and proves that they are gone.
 //!
 //! The shim is a child subreaper, so each living descendant has a chain of living parents up to the shim. Two facts
-//! follow: a walk down from the shim's own children reaches all of them, whatever session or group they made; and
-//! when the kernel says that the shim has no child (`ECHILD`), it has no descendant. The walk may miss what forks
-//! meanwhile, so it is repeated; `ECHILD` is the proof.
+//! follow. A walk down from the shim's own children reaches all descendants, whatever sessions and groups they made.
+//! When the kernel says that the shim has no child (`ECHILD`), it has no descendant. The walk may miss processes that
+//! fork meanwhile, so it is repeated; `ECHILD` is the proof.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,9 +21,9 @@ use rustix::process::{
 use crate::init::Init;
 use crate::rundir::Straggler;
 
-/// Passes to stop a tree that keeps forking; the next round meets the rest again.
+/// Limit on the passes that stop a tree. If the tree still forks after them, the next KILL round reaches the rest.
 const STOP_PASSES: usize = 16;
-/// Between two KILL rounds of `end`.
+/// Pause between two KILL rounds of [`Tree::end`].
 const ROUND: Duration = Duration::from_millis(2);
 
 /// Result of reaping the ended children.
@@ -35,7 +35,7 @@ pub struct Reaped {
     pub childless: bool,
 }
 
-/// The descendants of the shim, and the cgroup that they are in where there is one.
+/// Descendants of the shim, and the cgroup in which they are, if there is one.
 #[derive(Debug)]
 pub struct Tree {
     me: i32,
@@ -43,20 +43,20 @@ pub struct Tree {
     init: Option<Init>,
     work: Option<PathBuf>,
     killed: BTreeSet<(i32, u64)>,
-    /// A relay, which ends when its agent does.
+    /// Pid of the relay, which ends when its agent does; none if the worker is no relay.
     relay: Option<i32>,
 }
 
-/// A process below the shim that is alive.
+/// Live process below the shim.
 #[derive(Debug, Clone)]
 pub(crate) struct Member {
     pub(crate) pid: i32,
     pub(crate) start_ticks: u64,
     pub(crate) state: char,
-    /// Processor time of all its threads and of its children that it has waited for, in clock ticks.
+    /// Processor time of all its threads and of its reaped children, in clock ticks.
     pub(crate) cpu_ticks: u64,
     name: String,
-    /// True once the process has ended and is only not reaped yet.
+    /// True once the process has ended and is not yet reaped.
     is_over: bool,
 }
 
@@ -74,23 +74,23 @@ impl Tree {
         }
     }
 
-    /// Describes the tree below the calling process, which is a child subreaper and has no child but `worker` and what that has started.
+    /// Describes the tree below the calling process, which is a child subreaper whose only child is `worker`.
     #[must_use]
     pub fn below(worker: i32) -> Self {
         Self::new(worker, None, None)
     }
 
-    /// The same where the worker is the relay of an agent: it passes on what it gets, so TERM to it would reach the agent twice.
+    /// Marks the worker as a relay. A relay passes its signals on, so TERM to it would reach the agent twice.
     pub(crate) fn with_relay(self) -> Self {
         Self { relay: Some(self.worker), ..self }
     }
 
-    /// Sends TERM, then CONT, to all but a relay: a stopped process does not get TERM before it goes on.
+    /// Sends TERM, then CONT, to all processes except a relay. A stopped process gets TERM only once it continues.
     ///
-    /// The walk is made twice before the first signal: a list of children that is read while one of them ends may
-    /// lack another. What starts after that, perhaps to clean up, is left to end by itself or by KILL.
+    /// The walk is made twice before the first signal, because a list of children may lack a process if another one
+    /// ends while it is read. A process that starts later, perhaps to clean up, ends by itself or by KILL.
     ///
-    /// Returns true if the worker was among them: without `/proc` nothing is found.
+    /// Returns true if the worker was among them: without `/proc` no process is found.
     pub fn terminate(&self) -> bool {
         let mut members = self.members();
         let identities: BTreeSet<_> = members.iter().map(Member::identity).collect();
@@ -103,11 +103,11 @@ impl Tree {
         has_worker
     }
 
-    /// Sends KILL to all; returns how many of them had not been sent it before.
+    /// Sends KILL to all processes. Returns the number of processes that get it for the first time.
     ///
-    /// They are stopped first, until no pass finds a new one: a stopped process does not fork. Where there is a
-    /// cgroup the kernel ends all that is in it at once, beside the walk, which also reaches a worker that has not
-    /// joined it yet.
+    /// The processes are stopped first, until a pass finds no new one, because a stopped process does not fork. If
+    /// there is a cgroup, the kernel ends all its processes at once. The walk also reaches a worker that has not joined
+    /// the cgroup yet.
     pub fn kill(&mut self) -> u32 {
         let mut signalled = BTreeSet::new();
         for _ in 0..STOP_PASSES {
@@ -125,7 +125,8 @@ impl Tree {
         let members = self.members();
         signalled.extend(members.iter().map(Member::identity));
         if let Some(init) = self.init.as_ref().and_then(Init::pid) {
-            // Not reaped yet, so the number is its own. The kernel kills all that is in its namespace with it.
+            // This process is not reaped yet, so the number is still its own. The kernel kills all processes of its
+            // namespace with it.
             kill_process(init, Signal::KILL).ok();
         }
         Self::signal(&members, Signal::KILL);
@@ -134,7 +135,7 @@ impl Tree {
         u32::try_from(self.killed.len() - before).unwrap_or(u32::MAX)
     }
 
-    /// Sends KILL until nothing is left.
+    /// Sends KILL until no process is left.
     pub(crate) fn end(mut self) {
         while !self.reap().childless {
             self.kill();
@@ -154,7 +155,7 @@ impl Tree {
                 Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
                 Ok(None) => return reaped,
                 Err(_) => {
-                    // ECHILD; waitid has no other error for "any child".
+                    // The error is ECHILD: waitid(2) has no other error for any child.
                     reaped.childless = true;
                     return reaped;
                 }
@@ -162,7 +163,8 @@ impl Tree {
         }
     }
 
-    /// Returns true if the run's cgroup has a process. False without a cgroup: then the children alone tell.
+    /// Returns true if the run's cgroup has a process. False without a cgroup, where the children are the only
+    /// evidence.
     pub(crate) fn is_populated(&self) -> bool {
         self.cgroup_value("cgroup.events", "populated").is_some_and(|value| value > 0)
     }
@@ -172,13 +174,14 @@ impl Tree {
         self.cgroup_value("memory.events", "oom_kill")
     }
 
-    /// Returns the most memory that the processes in the run's cgroup had at one time, in bytes; none without a memory controller.
+    /// Returns the largest memory of all processes in the run's cgroup at one time, in bytes; none without a memory
+    /// controller.
     pub(crate) fn memory_peak(&self) -> Option<u64> {
         fs::read_to_string(self.work.as_ref()?.join("memory.peak")).ok()?.trim().parse().ok()
     }
 
-    /// Returns true if the signal that ended the worker dumped its core; none if no signal did, and if the worker is a relay,
-    /// which takes its agent's signal upon itself.
+    /// Returns true if the signal that ended the worker dumped its core. None if no signal ended it, and for a relay,
+    /// which ends itself by the signal of its agent.
     pub(crate) fn core_dumped(&self, ended: WaitStatus) -> Option<bool> {
         let pid = nix::unistd::Pid::from_raw(self.worker);
         match wait::WaitStatus::from_raw(pid, ended.as_raw()) {
@@ -191,23 +194,23 @@ impl Tree {
         flat_value(&fs::read_to_string(self.work.as_ref()?.join(file)).ok()?, key)
     }
 
-    /// Returns the processor time of all processes that were ever in the run's cgroup, in microseconds; none without one. The kernel counts it
-    /// also where no controller is enabled.
+    /// Returns the processor time of all present and past processes of the run's cgroup, in microseconds; none without
+    /// a cgroup. The kernel counts it even if no controller is enabled.
     pub(crate) fn cpu_us(&self) -> Option<u64> {
         self.cgroup_value("cpu.stat", "usage_usec")
     }
 
-    /// Returns true if the processes in the run's cgroup are stopped, which they cannot do themselves.
+    /// Returns true if the run's cgroup is frozen. Its processes cannot freeze it themselves.
     pub(crate) fn is_frozen(&self) -> bool {
         self.cgroup_value("cgroup.events", "frozen").is_some_and(|value| value > 0)
     }
 
-    /// Walks the tree and returns all that are alive, parents before children.
+    /// Walks the tree. Returns all live processes, parents before children.
     pub(crate) fn members(&self) -> Vec<Member> {
         self.walk(usize::MAX).unwrap_or_default()
     }
 
-    /// The same, unless there are more processes and threads than `most`.
+    /// Walks the tree as [`Tree::members`] does. None if there are more processes and threads than `most`.
     pub(crate) fn walk(&self, most: usize) -> Option<Vec<Member>> {
         let mut source = Children::source(most);
         let mut members = Vec::new();
@@ -215,13 +218,13 @@ impl Tree {
         let mut queue: Vec<i32> =
             Process::new(self.me).map_or_else(|_| Some(Vec::new()), |me| source.children_of(&me))?;
         while let Some(pid) = queue.pop() {
-            let Ok((process, member, parent)) = look(pid) else { continue };
+            let Ok((process, member, parent)) = read_member(pid) else { continue };
             if !known.contains(&parent) || !known.insert(pid) {
                 continue;
             }
             queue.extend(source.children_of(&process)?);
             let is_init = self.init.as_ref().is_some_and(|init| init.identity.pid == pid);
-            // It is the shim's own, and ends when all others have been told to.
+            // The first process of the namespace is the shim's own, and ends when all others were asked to.
             if !is_init && !member.is_over {
                 members.push(member);
             }
@@ -229,17 +232,18 @@ impl Tree {
         Some(members)
     }
 
-    /// Signals the given processes that still are the processes found.
+    /// Signals the given processes, if their numbers still belong to them.
     ///
-    /// A number alone may be another process by now. The pidfd is opened between two looks at one `/proc` directory,
-    /// so it stands for the process that has the expected start time.
+    /// A number alone may belong to another process by now. The pidfd is opened between two reads of one `/proc`
+    /// directory, so it stands for the process with the expected start time.
     fn signal(members: &[Member], signal: Signal) {
         for member in members {
             let Some(pid) = Pid::from_raw(member.pid) else { continue };
             let Ok(process) = Process::new(member.pid) else { continue };
             let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
             if process.stat().is_ok_and(|stat| stat.starttime == member.start_ticks) {
-                // ESRCH: it has ended. EPERM: it has other credentials; the rounds go on and the record names it.
+                // ESRCH: the process has ended. EPERM: it has other credentials; the rounds go on, and the record names
+                // it.
                 pidfd_send_signal(&pidfd, signal).ok();
             }
         }
@@ -259,10 +263,10 @@ impl From<Member> for Straggler {
     }
 }
 
-fn look(pid: i32) -> ProcResult<(Process, Member, i32)> {
+fn read_member(pid: i32) -> ProcResult<(Process, Member, i32)> {
     let process = Process::new(pid)?;
     let stat = process.stat()?;
-    // The first thread of a process may have ended while others live: the state is that of the first alone.
+    // The first thread of a process may have ended while others live, and the state is that thread's alone.
     let is_over = matches!(stat.state, 'Z' | 'X' | 'x') && stat.num_threads <= 1;
     let of_children = [stat.cutime, stat.cstime].map(|ticks| u64::try_from(ticks).unwrap_or(0));
     let cpu_ticks = [stat.utime, stat.stime].into_iter().chain(of_children).fold(0, u64::saturating_add);
@@ -273,9 +277,10 @@ fn look(pid: i32) -> ProcResult<(Process, Member, i32)> {
 
 /// Sources of the children of a process.
 enum Children {
-    /// From each thread of the process, in time that depends on the tree alone; this many more threads may be read.
+    /// Lists of children of each thread of the process. The cost depends on the tree alone. The number is the limit on
+    /// further threads.
     Listed(usize),
-    /// From the parents of all processes, for kernels without `CONFIG_PROC_CHILDREN`.
+    /// Parents of all processes of the host, for kernels without `CONFIG_PROC_CHILDREN`.
     Scanned(Vec<(i32, i32)>),
 }
 
@@ -288,7 +293,7 @@ impl Children {
         Self::Scanned(all.filter_map(|process| Some((process.stat().ok()?.ppid, process.pid))).collect())
     }
 
-    /// The children of a process; none if that would be one thread too many.
+    /// Returns the children of a process; none if the limit on threads would be exceeded.
     fn children_of(&mut self, process: &Process) -> Option<Vec<i32>> {
         match self {
             Self::Listed(left) => {

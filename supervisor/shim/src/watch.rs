@@ -1,7 +1,7 @@
 //! Event loop of the shim, from the start of the worker until none of its processes is left.
 //!
 //! One thread waits with poll(2) for signals, output, the report of `confine`, messages, typed input and a timer. After
-//! each wake-up it looks at every source, so an event that comes between two looks is handled in the next round.
+//! each wake-up it checks every source, so an event that comes after the check of its source is handled in the next round.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 
@@ -169,8 +169,8 @@ impl<'a> Watch<'a> {
     fn act(&mut self) {
         let now = boottime_us();
         if self.ended.is_none() {
-            if self.ending.wants_look(now) {
-                self.ending.looked(now, Activity::sample(&self.tree, self.run.heartbeat(), slept_us()));
+            if self.ending.is_sample_due(now) {
+                self.ending.sample(now, Activity::sample(&self.tree, self.run.heartbeat(), slept_us()));
             }
             match self.ending.due(now) {
                 Some(Escalation::Terminate) => drop(self.tree.terminate()),
@@ -216,7 +216,7 @@ impl<'a> Watch<'a> {
     fn pass_messages(&mut self) -> bool {
         let Some(mailbox) = &mut self.mailbox else { return false };
         if self.signals.take_message() {
-            mailbox.look();
+            mailbox.notice_message();
         }
         let news = mailbox.attend();
         for Received { number, receipt } in &news {

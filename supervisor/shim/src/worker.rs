@@ -1,4 +1,4 @@
-//! Starting the worker: `confine`, our own binary again, with its pipes.
+//! Starts the worker: this binary again as `confine`, with its pipes.
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter};
@@ -14,10 +14,10 @@ use crate::console::Console;
 use crate::mailbox::Channel;
 use crate::rundir::{ProcessIdentity, RunDir, ShimSpec, Stdin, identity_of};
 
-/// The running image, also when its file was replaced by an upgrade.
+/// Path of the running program, even after an upgrade has replaced its file.
 const OWN_BINARY: &str = "/proc/self/exe";
 
-/// Reasons why there is no worker.
+/// Reasons why the worker could not be started.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SpawnError {
     /// The worker's standard input is missing.
@@ -45,18 +45,18 @@ pub(crate) enum SpawnError {
     Messages(#[source] io::Error),
 }
 
-/// The worker and the shim's ends of its pipes or of its terminal, all non-blocking.
+/// Process of the worker, and the shim's ends of its pipes or its terminal, all non-blocking.
 #[derive(Debug)]
 pub(crate) struct Worker {
-    /// Its process, first `confine` and after exec the command.
+    /// Identity of the process, which is `confine` first and the command after the exec.
     pub(crate) identity: ProcessIdentity,
     pub(crate) stdout: OwnedFd,
-    /// None at a terminal, where all comes by one way.
+    /// Standard error; none at a terminal, where all output comes from the terminal.
     pub(crate) stderr: Option<OwnedFd>,
     pub(crate) report: PipeReader,
-    /// The way of messages to its agent, where that takes any.
+    /// Pipes of messages, if the agent takes messages.
     pub(crate) channel: Option<Channel>,
-    /// Its terminal, where it runs at one.
+    /// Terminal of the worker, if it has one.
     pub(crate) console: Option<Console>,
 }
 
@@ -73,7 +73,7 @@ impl Worker {
             Some(console) => at_terminal(console).map_err(SpawnError::Terminal)?,
             None => [stdin(spec)?, Stdio::piped(), Stdio::piped()],
         };
-        // From inside a pid namespace the shim has no number.
+        // Inside a pid namespace, the shim has no number.
         let parent = if spec.run_context.pid_namespace.is_some() { 0 } else { std::process::id() };
         let (report, report_end) = io::pipe().map_err(SpawnError::ReportPipe)?;
         fcntl(&report_end, FcntlArg::F_SETFD(FdFlag::empty()))
@@ -83,7 +83,7 @@ impl Worker {
         let channel = channel.map_err(SpawnError::Messages)?;
         let (channel, ends) = channel.unzip();
         let descriptors =
-            ends.iter().flat_map(|(letters, receipts)| [letters.as_raw_fd(), receipts.as_raw_fd()]);
+            ends.iter().flat_map(|(messages, receipts)| [messages.as_raw_fd(), receipts.as_raw_fd()]);
 
         let spawned = Command::new(OWN_BINARY)
             .arg0("supervisor-confine")
@@ -109,13 +109,13 @@ impl Worker {
         };
         rustix::io::ioctl_fionbio(&report, true).map_err(|error| failed(error.into()))?;
         let pid = child.id().cast_signed();
-        // Unreaped, so its line is there; 0 is no start time of any process that can be a worker.
+        // The process is unreaped, so its `stat` exists. 0 is the start time of no process that can be a worker.
         let identity = identity_of(pid).unwrap_or(ProcessIdentity { pid, start_ticks: 0, pidfs_inode: None });
         Ok(Self { identity, stdout, stderr, report, channel, console })
     }
 }
 
-/// Opens the worker's standard input, where that is no terminal.
+/// Opens the worker's standard input, unless the worker has a terminal.
 fn stdin(spec: &ShimSpec) -> Result<Stdio, SpawnError> {
     match &spec.stdin {
         Stdin::Null => Ok(Stdio::null()),
@@ -125,12 +125,12 @@ fn stdin(spec: &ShimSpec) -> Result<Stdio, SpawnError> {
     }
 }
 
-/// The three standard streams of a worker at a terminal, which `confine` makes its controlling one.
+/// Returns the three standard streams of a worker at a terminal. `confine` makes it the controlling terminal.
 fn at_terminal(console: &Console) -> io::Result<[Stdio; 3]> {
     Ok([console.slave()?.into(), console.slave()?.into(), console.slave()?.into()])
 }
 
-/// The shim's ends of the pipes of output.
+/// Takes the shim's ends of the output pipes, and makes them non-blocking.
 fn pipes(child: &mut Child, owner: Option<(u32, u32)>) -> io::Result<(OwnedFd, OwnedFd)> {
     let missing = || io::Error::from(io::ErrorKind::BrokenPipe);
     let stdout = OwnedFd::from(child.stdout.take().ok_or_else(missing)?);
@@ -139,8 +139,8 @@ fn pipes(child: &mut Child, owner: Option<(u32, u32)>) -> io::Result<(OwnedFd, O
         rustix::io::ioctl_fionbio(fd, true)?;
     }
     if let Some((uid, _)) = owner {
-        // Without this a worker with a uid of its own cannot open /dev/stdout or /dev/stderr. Where the shim
-        // may not give the pipes away the worker has the shim's uid anyway.
+        // Otherwise a worker with a uid of its own cannot open /dev/stdout or /dev/stderr. If the shim may not give the
+        // pipes away, the worker has the shim's uid anyway.
         let owner = Some(Uid::from_raw(uid));
         rustix::fs::fchown(&stdout, owner, None).ok();
         rustix::fs::fchown(&stderr, owner, None).ok();
@@ -148,14 +148,14 @@ fn pipes(child: &mut Child, owner: Option<(u32, u32)>) -> io::Result<(OwnedFd, O
     Ok((stdout, stderr))
 }
 
-/// Makes the pipes of messages: the shim's ends, and the ends that `confine` inherits.
+/// Makes the pipes of messages. Returns the shim's ends, and the ends that `confine` inherits.
 fn open_channel() -> io::Result<(Channel, (PipeReader, PipeWriter))> {
-    let ((letters_end, letters), (receipts, receipts_end)) = (io::pipe()?, io::pipe()?);
-    for fd in [letters_end.as_fd(), receipts_end.as_fd()] {
+    let ((messages_end, messages), (receipts, receipts_end)) = (io::pipe()?, io::pipe()?);
+    for fd in [messages_end.as_fd(), receipts_end.as_fd()] {
         fcntl(fd, FcntlArg::F_SETFD(FdFlag::empty()))?;
     }
-    for fd in [letters.as_fd(), receipts.as_fd()] {
+    for fd in [messages.as_fd(), receipts.as_fd()] {
         rustix::io::ioctl_fionbio(fd, true)?;
     }
-    Ok((Channel { letters, receipts }, (letters_end, receipts_end)))
+    Ok((Channel { messages, receipts }, (messages_end, receipts_end)))
 }

@@ -59,7 +59,7 @@ pub(super) struct Global {
     /// Print JSON, errors included
     #[arg(long, global = true, help_heading = "Global options")]
     pub(super) json: bool,
-    /// When to colour
+    /// Use of colours
     #[arg(
         long,
         global = true,

@@ -129,7 +129,8 @@ async fn until<T>(
 enum KeyboardOwner {
     /// None: the run takes no input.
     Tied,
-    /// Not known yet: the daemon has not said if the worker has a terminal. Until then typed keys wait in the person's own.
+    /// Unknown so far: the daemon has not said whether the worker has a terminal. Until then, typed keys wait in the
+    /// person's own terminal.
     Unknown(Keyboard),
     /// Keys go to the terminal of the worker.
     Keys(Keyboard),

@@ -4,10 +4,10 @@
 
 use std::ffi::{OsStr, OsString};
 
-/// Returns a command line in this program's words. It drops `kanban` in front of the verb, leaves the `--color` of `boards create` to
-/// the board, joins `attachments get`, `rm` and `list` into single words, turns `--format json` of a list into `--json`, lets the
-/// `--tail` of `log` count bytes as the `--tail` of `logs` counts lines, and reads `-9` and `-KILL` directly behind `kill` as its
-/// signal.
+/// Returns a command line in this program's words: drops `kanban` in front of the verb, leaves the `--color` of `boards
+/// create` to the board, joins `attachments get`, `rm` and `list` into single words, turns `--format json` of a list
+/// into `--json`, makes the `--tail` of `log` count bytes and the `--tail` of `logs` count lines, and reads `-9` and
+/// `-KILL` directly behind `kill` as its signal.
 pub(super) fn translated(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.into_iter().collect();
     let verb = first_verb(&words);

@@ -13,7 +13,7 @@ pub(super) struct DaemonWatch {
 
 impl DaemonWatch {
     /// Checks for the daemon, and warns each time that it has ended.
-    pub(super) fn look(&mut self, client: &Client) {
+    pub(super) fn check(&mut self, client: &Client) {
         // A worker may not read the root; it reaches the daemon through its own socket.
         let has = client.worker().is_none() && OwnerLock::daemon(client.root()).is_some();
         if self.had && !has {

@@ -17,7 +17,7 @@ const ENTRIES: usize = 200_000;
 
 pub(super) async fn run(client: &Client, mut verb: DispatchFleet, output: Output) -> Result<u8, Failure> {
     verb.localize(client.here())?;
-    let FleetDirectories { names, unnamed, links } = FleetDirectories::look(&verb)?;
+    let FleetDirectories { names, unnamed, links } = FleetDirectories::list(&verb)?;
     let tick = verb.tick.clone().ok_or_else(|| Failure::failed("the dispatch has no tick"))?;
     let mut all = FleetDispatched::none(verb.profile.clone(), verb.root.clone(), tick, verb.dry_run);
     for name in unnamed {
@@ -59,7 +59,7 @@ struct FleetDirectories {
 
 impl FleetDirectories {
     /// Lists the matching directories, without hidden ones.
-    fn look(verb: &DispatchFleet) -> Result<Self, Failure> {
+    fn list(verb: &DispatchFleet) -> Result<Self, Failure> {
         let root = &verb.root;
         let wanted = "a directory with one subdirectory for each task";
         let fail = |e: std::io::Error| Failure::named_file("list", root, &e, wanted);

@@ -23,7 +23,8 @@ use verbs::CallPlugin;
 pub(super) struct Extension {
     global: Global,
     plugin: PluginName,
-    /// The verb and the words behind it, which are the plugin's: options of ours stand before its name.
+    /// The verb and its arguments, which the plugin interprets. Options of the supervisor stand before the plugin's
+    /// name.
     words: Vec<String>,
 }
 

@@ -204,7 +204,7 @@ mod tests {
         crate::cli::command().try_get_matches_from(words).unwrap_err()
     }
 
-    /// Whether a hint is a line that can be typed, once `…` is replaced.
+    /// True if a hint is a line that can be typed, once `…` is replaced.
     fn require_understood(hint: &str) {
         let words = shlex::split(hint).unwrap();
         if crate::cli::topics::asked(&words.iter().map(OsString::from).collect::<Vec<_>>()).is_some() {

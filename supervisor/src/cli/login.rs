@@ -87,7 +87,7 @@ async fn forget_kept(client: &Client, verb: &Login, output: Output) -> Result<u8
     output.warn(&left);
     if !was_kept {
         return Err(Failure::new(Code::NotFound, format!("nothing is kept for {name}{of_tenant}"))
-            .hint(format!("look into {}", client.root().kept().display())));
+            .hint(format!("look into {}", client.root().retained_homes().display())));
     }
     if output.json() {
         output.value(&serde_json::json!({ "name": name, "tenant": tenant, "forgotten": true }))?;

@@ -49,7 +49,7 @@ pub(super) struct Logs {
     /// The tasks
     #[arg(value_name = "TASK")]
     task_ids: Vec<TaskId>,
-    /// Which run [default: the latest that is not a check]
+    /// The run [default: the latest that is not a check]
     #[arg(long, value_name = "RUN")]
     run: Option<RunId>,
     /// Only the last N lines; --tail is the same
@@ -224,7 +224,7 @@ impl RunLog {
     async fn so_far(&mut self, client: &Client, output: Output) -> Result<(), Failure> {
         self.begin_anew();
         loop {
-            self.served.look(client);
+            self.served.check(client);
             let piece = client.call(&self.log).await?;
             // An empty piece marks the end of a run, which JSON output reports only in `follow_to_end`.
             if !piece.text.is_empty() {
@@ -241,7 +241,7 @@ impl RunLog {
         self.begin_anew();
         let (mut waits, mut has_told) = (ReportedReasons::default(), false);
         loop {
-            self.served.look(client);
+            self.served.check(client);
             let piece = client.call(&self.log).await?;
             if !piece.ended {
                 waits.warn_without_daemon(client).await;

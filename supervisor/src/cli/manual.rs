@@ -62,7 +62,7 @@ and into any other directory with the rest.
 Examples:
   supervisor man /usr/local/share/man/man1")]
 pub(super) struct Man {
-    /// Where to write them
+    /// The directory for the pages
     dir: PathBuf,
 }
 

@@ -20,7 +20,7 @@ const PART: usize = 500;
 
 /// Tasks that a command line selects.
 pub(super) enum Selection {
-    /// Ids.
+    /// Tasks that the command line names by their ids.
     Ids,
     /// Selected by their properties, with nothing left to do: none matches, or they were only to be shown.
     Nothing,

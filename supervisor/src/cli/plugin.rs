@@ -32,7 +32,7 @@ pub(super) struct Create {
     /// The language it is written in
     #[arg(long, value_name = "LANGUAGE", value_enum, default_value_t)]
     language: Language,
-    /// Where its directory is made [default: here]
+    /// The directory above its own [default: the current directory]
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
 }
@@ -60,7 +60,7 @@ Examples:
 pub(super) struct Install {
     /// Its directory
     path: PathBuf,
-    /// Its name [default: that of the directory]
+    /// Its name [default: the name of the directory]
     #[arg(long, value_name = "NAME")]
     name: Option<PluginName>,
     /// Do not ask

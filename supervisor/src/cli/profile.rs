@@ -85,7 +85,7 @@ Examples:
 pub(super) struct Create {
     /// Its name, which tasks are assigned to
     name: Profile,
-    /// What it is for, in one line
+    /// Its purpose, in one line
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
     /// The role of its workers: worker, orchestrator or reviewer [default: worker]
@@ -109,7 +109,7 @@ pub(super) struct Create {
     /// A host that its workers reach, where their policy has a proxy (repeatable)
     #[arg(long = "host", value_name = "HOST:PORT")]
     hosts: Vec<policies::HostRule>,
-    /// What to keep from the homes of its workers [default: login]
+    /// Files to keep from the homes of its workers [default: login]
     #[arg(long, value_name = "WHAT")]
     home: Option<Home>,
     /// End a run after this time, where its task does not say: seconds, or 30s, 5m, 2h, 1d

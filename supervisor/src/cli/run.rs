@@ -62,13 +62,13 @@ pub(super) struct Run {
     /// Print the id of the task, and do not wait
     #[arg(long, short)]
     detach: bool,
-    /// Who does it: a lane or a profile [default: `run.assignee` of the configuration, `shell` unless set]
+    /// The assignee: a lane or a profile [default: `run.assignee` of the configuration, `shell` unless set]
     #[arg(long, value_name = "NAME")]
     assignee: Option<Profile>,
     /// The title of the task [default: the command]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// Where it works, as in `create` [default: scratch]
+    /// The workspace, as in `create` [default: scratch]
     #[arg(long, value_name = "WHERE")]
     workspace: Option<String>,
     /// Work in the current directory
@@ -77,7 +77,7 @@ pub(super) struct Run {
     /// Its tenant
     #[arg(long, value_name = "NAME", env = "SUPERVISOR_TENANT")]
     tenant: Option<Tenant>,
-    /// What it may touch: a policy's name [default: the configured one]
+    /// The policy of its worker, by name [default: the configured one]
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
     /// Handling of uncommitted changes in a worktree, as in `create`
@@ -257,7 +257,7 @@ async fn follow(client: &Client, task: &TaskId, output: Output) -> Result<ShownT
     let mut waits = ReportedReasons::default();
     let mut served = DaemonWatch::default();
     loop {
-        served.look(client);
+        served.check(client);
         // The cursor is read before the task, so that a start in between ends the wait early.
         events.since = client.call(&events).await?.cursor;
         let shown = client.call(&show).await?;

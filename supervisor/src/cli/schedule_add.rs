@@ -67,7 +67,7 @@ pub(super) struct Add {
     /// Take all of it from a file, or from standard input with `-`
     #[arg(long, value_name = "FILE", conflicts_with_all = OF_A_SCHEDULE, conflicts_with_all = of_a_task())]
     file: Option<PathBuf>,
-    /// What it is for, in one line
+    /// Its purpose, in one line
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
     #[command(flatten)]
@@ -81,10 +81,10 @@ pub(super) struct Add {
     /// No tick after
     #[arg(long, value_name = "TIME")]
     end: Option<String>,
-    /// What becomes of missed ticks: skip, once or all [default: once]
+    /// Ticks that were missed: skip, once or all [default: once]
     #[arg(long, value_name = "RULE")]
     missed: Option<Missed>,
-    /// What becomes of a tick while an earlier task is open: skip, queue or replace [default: skip]
+    /// A tick while an earlier task is open: skip, queue or replace [default: skip]
     #[arg(long, value_name = "RULE")]
     overlap: Option<Overlap>,
     /// Add it paused
@@ -96,7 +96,7 @@ pub(super) struct Add {
     /// Replace a schedule of that name
     #[arg(long)]
     force: bool,
-    /// The title of its task; {date}, {time}, {tick} and {schedule} stand for those of the tick
+    /// The title of its task; {date}, {time}, {tick} and {schedule} are replaced at each tick
     #[arg(long, value_name = "TEXT", required_unless_present_any = ["file", "command"])]
     title: Option<String>,
     /// The body
@@ -105,7 +105,7 @@ pub(super) struct Add {
     /// Read the body from a file, or from standard input with `-`
     #[arg(long, value_name = "FILE", conflicts_with = "body")]
     body_file: Option<PathBuf>,
-    /// Who does it
+    /// The assignee: a profile or a lane
     #[arg(long, value_name = "NAME")]
     assignee: Option<Profile>,
     /// Its tenant
@@ -118,7 +118,7 @@ pub(super) struct Add {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i64>,
     @first;
-    /// What proves the task done: a command for `sh -c`
+    /// The check that proves the task done: a command for `sh -c`
     #[arg(long, value_name = "COMMAND")]
     check: Option<String>,
     /// Handling of uncommitted changes in a worktree: auto, require or no

@@ -77,14 +77,14 @@ pub(super) struct Rm {
     names: Vec<ScheduleName>,
 }
 
-/// Check the files of the schedules, or one that is not installed
+/// Check the files of the schedules, or a file that is not installed
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   supervisor schedules check
   supervisor schedules check brief.toml")]
 pub(super) struct Check {
-    /// A file [default: those of schedules.d]
+    /// A file [default: all files of schedules.d]
     file: Option<PathBuf>,
 }
 

@@ -37,13 +37,13 @@ pub(super) struct Daemon {
     /// Write the daemon's pid to a file while it serves
     #[arg(long, value_name = "FILE")]
     pub(super) pidfile: Option<PathBuf>,
-    /// How to write the log
+    /// Format of the log
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub(super) log_format: LogFormat,
     /// Log more details
     #[arg(long, short)]
     pub(super) verbose: bool,
-    /// Ignored: what is ready starts at once
+    /// Ignored: tasks that are ready start at once
     #[arg(long, value_name = "SECONDS", hide = true)]
     pub(super) interval: Option<f64>,
     /// Ignored: a daemon in the foreground is the normal case

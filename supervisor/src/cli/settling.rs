@@ -89,7 +89,7 @@ impl Settling {
             if let Some(settled) = self.settled(client).await? {
                 return Ok(Some(settled));
             }
-            self.served.look(client);
+            self.served.check(client);
             // No event tells of the progress of a start.
             self.events.wait = if self.starting.is_empty() { WAIT_SECONDS } else { START_SECONDS };
             let page = client.call(&self.events).await?;

@@ -221,7 +221,7 @@ pub(super) async fn rm(client: &Client, Rm { name, cancel }: Rm, output: Output)
     let mut warnings = vec![format!(
         "its tasks, their history and their files stay on the board: `supervisor export --tenant {name}`"
     )];
-    warnings.extend(tenant_file::kept(client.root(), &name, &text));
+    warnings.extend(tenant_file::remaining_parts(client.root(), &name, &text));
     print_change("Removed", &ChangedTenant { name, path, cancelled, warnings }, output)
 }
 

@@ -45,7 +45,7 @@ pub(super) fn remove(root: &Root, name: &Tenant) -> Result<PathBuf, Failure> {
 
 /// Returns sentences about the parts of a tenant that remain after the removal of its file. `text` is the text of the
 /// removed file.
-pub(super) fn kept(root: &Root, name: &Tenant, text: &str) -> Vec<String> {
+pub(super) fn remaining_parts(root: &Root, name: &Tenant, text: &str) -> Vec<String> {
     let table: Table = text.parse().unwrap_or_default();
     // A missing configuration names no tenant. Other commands report a configuration that cannot be read.
     let config = settings::read(&root.config_file()).unwrap_or_default();
@@ -64,7 +64,7 @@ fn is_named(config: &Table, name: &Tenant) -> bool {
     of_tenants.any(|tenants| tenants.contains_key(name.as_str()))
 }
 
-/// Changes to a file.
+/// Settings to write into the file of a tenant, and keys to remove.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TenantChanges<'a> {
     pub(super) settings: &'a TenantSettings,

@@ -40,7 +40,7 @@ pub(super) struct TenantSettings {
     /// A limit of its own: BOUND=N (repeatable)
     #[arg(long = "quota", value_name = "BOUND=N", value_parser = pair)]
     pub(super) quotas: Vec<(String, String)>,
-    /// What it may use on one day: AMOUNT=N (repeatable)
+    /// Budget of a day: AMOUNT=N (repeatable)
     #[arg(long = "budget", value_name = "AMOUNT=N", value_parser = pair)]
     pub(super) budget: Vec<(String, String)>,
 }

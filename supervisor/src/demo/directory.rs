@@ -66,8 +66,8 @@ fn fits(dir: &Path) -> bool {
 
 /// Number of uids of one demo: for its daemon to allocate, one for the clone, one for each tenant, and a reserve.
 const BLOCK: u32 = 1152;
-/// Number of uids that its daemon allocates from. A board has a sixteenth of them: a group for each tenant, and the users of scratch
-/// workspaces.
+/// Number of uids that the demo's daemon may allocate. A board has a sixteenth of them: a group for each tenant, and
+/// the users of scratch workspaces.
 const ALLOCATED: u32 = 1024;
 /// Number of demos with separate uids at the same time.
 const BLOCKS: u32 = 32;

@@ -97,7 +97,7 @@ pub(super) async fn play(
             (up || over).then_some(())
         })
         .await?;
-    let brood = survey(board, &fleet, &overruns, report, progress).await?;
+    let descendants = survey(board, &fleet, &overruns, report, progress).await?;
     // The live workers have been counted; now they may end.
     for member in &fleet {
         member.place.open_gate()?;
@@ -109,7 +109,7 @@ pub(super) async fn play(
     }
     check_question(&board.show(&one(&fleet, DemoRole::Asks)?.task).await?, report);
     check_crash(&board.show(&one(&fleet, DemoRole::Crashes)?.task).await?, report);
-    check_overrun(&board.show(&overruns).await?, &brood, report);
+    check_overrun(&board.show(&overruns).await?, &descendants, report);
     let steals = one(&fleet, DemoRole::Steals)?.task.clone();
     check_theft(&board.show(&steals).await?, &loot, report);
     Ok(Fleet { asks: one(&fleet, DemoRole::Asks)?.task.clone(), steals, overruns })
@@ -163,7 +163,7 @@ async fn survey(
     report: &mut DemoReport,
     progress: &DemoProgress,
 ) -> Result<Vec<SeenProcess>, Failure> {
-    let brood = processes::mentioning(&format!("SUPERVISOR_TASK={overruns}")).found;
+    let descendants = processes::mentioning(&format!("SUPERVISOR_TASK={overruns}")).found;
     // The board knows the process of each task, and the host whether it lives.
     let tasks = board.call(&List::default()).await?.split().0;
     let alive: BTreeSet<i32> =
@@ -178,9 +178,9 @@ async fn survey(
     report.equal(STORY, format!("{COUNT} tenants work at once"), expected, seen);
     let leader = |seen: &&SeenProcess| seen.pid == seen.session;
     // The worker itself leads a session too.
-    let escaped = brood.iter().filter(leader).count().saturating_sub(1);
+    let escaped = descendants.iter().filter(leader).count().saturating_sub(1);
     let seen =
-        format!("{} while it ran, {escaped} in sessions of their own", Counted(brood.len(), "process"));
+        format!("{} while it ran, {escaped} in sessions of their own", Counted(descendants.len(), "process"));
     let name = "one leaves grandchildren behind";
     report.check(
         STORY,
@@ -189,7 +189,7 @@ async fn survey(
         seen,
         ExpectationResult::from_condition(escaped >= 3),
     );
-    Ok(brood)
+    Ok(descendants)
 }
 
 /// Waits for the end of all tasks, and answers the question meanwhile.
@@ -300,7 +300,7 @@ fn check_crash(shown: &Shown, report: &mut DemoReport) {
     report.equal(STORY, "one crashes and is retried", "crashed, completed, then done", outcomes(shown));
 }
 
-fn check_overrun(shown: &Shown, brood: &[SeenProcess], report: &mut DemoReport) {
+fn check_overrun(shown: &Shown, descendants: &[SeenProcess], report: &mut DemoReport) {
     let task = &shown.task;
     let run = shown.runs.last();
     let ok = task.status == Status::Blocked
@@ -318,11 +318,12 @@ fn check_overrun(shown: &Shown, brood: &[SeenProcess], report: &mut DemoReport) 
         ExpectationResult::from_condition(ok),
     );
     let census = processes::mentioning(&format!("SUPERVISOR_TASK={}", task.id));
-    let left = census.found.len() + brood.iter().filter(|seen| seen.lives()).count();
+    let left = census.found.len() + descendants.iter().filter(|seen| seen.lives()).count();
     report.processes_checked = report.processes_checked.max(census.checked);
     report.survivors += left;
-    let seen = format!("{left} of {} left, {} checked", brood.len(), Counted(census.checked, "process"));
-    let ok = left == 0 && !brood.is_empty();
+    let seen =
+        format!("{left} of {} left, {} checked", descendants.len(), Counted(census.checked, "process"));
+    let ok = left == 0 && !descendants.is_empty();
     report.check(
         STORY,
         "its grandchildren end with it",

@@ -53,7 +53,7 @@ Examples:
   supervisor demo --keep
   supervisor demo --json")]
 pub(crate) struct Demo {
-    /// The git repository to work on; a private clone is used [default: that of the current directory]
+    /// The git repository to work on; a private clone is used [default: the repository of the current directory]
     #[arg(long, value_name = "DIR")]
     repo: Option<PathBuf>,
     /// Keep the root for inspection
@@ -192,7 +192,7 @@ async fn stories(
     progress.done(&format!("{from} ({} at {:.10})", Counted(clone.files, "file"), clone.commit));
     report.repository = Some(clone.clone());
     if let RepositorySource::Repository { path, .. } = source {
-        played.after_clone = Some(repository::standing(path)?);
+        played.after_clone = Some(repository::snapshot(path)?);
     }
     report.took("clone", progress.elapsed().saturating_sub(started));
 
@@ -271,7 +271,7 @@ fn put_away(
 ) {
     if keep {
         let dir = place.leave();
-        report.further = kept(&dir, played);
+        report.further = commands_for_kept_root(&dir, played);
         report.root = Some(dir.join(ROOT));
         return;
     }
@@ -289,7 +289,7 @@ fn put_away(
 }
 
 /// Returns commands with which a person can examine a kept root.
-fn kept(dir: &Path, played: &FinishedStories) -> Vec<NextCommand> {
+fn commands_for_kept_root(dir: &Path, played: &FinishedStories) -> Vec<NextCommand> {
     let (at, base) = (dir.join(ROOT), dir.display());
     let at = at.display();
     let mut further = Vec::new();

@@ -30,7 +30,7 @@ pub(super) struct Clone {
     pub(super) files: usize,
 }
 
-/// A suggested command.
+/// Command that the reader of the report may try next.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct NextCommand {
     pub(super) command: String,

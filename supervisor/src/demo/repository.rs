@@ -40,7 +40,7 @@ pub(super) fn choose(named: Option<&Path>) -> Result<RepositorySource, Failure> 
         };
         let real = path.canonicalize().map_err(|e| none(format!(": {e}")))?;
         let path = around(&real).ok_or_else(|| none(String::new()))?;
-        let before = standing(&path)?;
+        let before = snapshot(&path)?;
         if !before.has_commit() {
             return Err(Failure::new(Code::Conflict, format!("{} has no commit yet", path.display()))
                 .hint("commit something first"));
@@ -52,7 +52,7 @@ pub(super) fn choose(named: Option<&Path>) -> Result<RepositorySource, Failure> 
     let Some(path) = around(&here) else {
         return Ok(RepositorySource::Sample(format!("{} is in no git repository", here.display())));
     };
-    match standing(&path) {
+    match snapshot(&path) {
         Ok(before) if before.has_commit() => Ok(RepositorySource::Repository { path, before }),
         Ok(_) => {
             Ok(RepositorySource::Sample(format!("the repository at {} has no commit yet", path.display())))
@@ -80,10 +80,10 @@ fn around(dir: &Path) -> Option<PathBuf> {
     dir.ancestors().find(|dir| is_one(dir)).map(Path::to_owned)
 }
 
-pub(super) fn standing(path: &Path) -> Result<RepositorySnapshot, Failure> {
+pub(super) fn snapshot(path: &Path) -> Result<RepositorySnapshot, Failure> {
     let job = Job::ExamineRepository { path: path.to_owned() };
     match work(directory::owner_for_root(path)?, vec!["/".into()], Vec::new(), job)? {
-        Outcome::Standing(standing) => Ok(standing),
+        Outcome::Snapshot(snapshot) => Ok(snapshot),
         _ => Err(unexpected()),
     }
 }
@@ -140,7 +140,7 @@ pub(super) fn check(
     let part = Story::Afterwards;
     let name = "the repository is as it was";
     let expected = "same HEAD, references and status";
-    let now = match standing(path) {
+    let now = match snapshot(path) {
         Ok(now) => now,
         Err(failure) => {
             report.check(part, name, expected, failure.message, ExpectationResult::Failed);

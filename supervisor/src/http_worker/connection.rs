@@ -77,12 +77,12 @@ async fn words(answer: Response<ResponseBody>) -> String {
 }
 
 async fn connect(to: &Uri, proxy: Option<&Uri>) -> io::Result<Box<dyn Stream>> {
-    let (host, port) = place(to)?;
+    let (host, port) = host_and_port(to)?;
     let is_encrypted = to.scheme_str() == Some("https");
     let stream: Box<dyn Stream> = match proxy {
         None => Box::new(TcpStream::connect((host, port)).await?),
         Some(proxy) => {
-            let near = TcpStream::connect(place(proxy)?).await?;
+            let near = TcpStream::connect(host_and_port(proxy)?).await?;
             if is_encrypted {
                 Box::new(tunnel(near, &format!("{host}:{port}")).await?)
             } else {
@@ -98,20 +98,20 @@ async fn connect(to: &Uri, proxy: Option<&Uri>) -> io::Result<Box<dyn Stream>> {
 }
 
 /// Opens a tunnel through a proxy (RFC 9110, section 9.3.6).
-async fn tunnel(near: TcpStream, place: &str) -> io::Result<impl Stream + use<>> {
-    let request = Request::connect(place).header(header::HOST, place);
+async fn tunnel(near: TcpStream, target: &str) -> io::Result<impl Stream + use<>> {
+    let request = Request::connect(target).header(header::HOST, target);
     let request = request.body(Empty::<Bytes>::new()).map_err(io::Error::other)?;
     let mut answer = http_client::send(near, request).await.map_err(io::Error::other)?;
     if is_denied(&answer) {
         return Err(io::Error::other(DeniedByProxy(words(answer).await)));
     }
     if answer.status() != StatusCode::OK {
-        return Err(io::Error::other(format!("the proxy does not connect to {place}: {}", answer.status())));
+        return Err(io::Error::other(format!("the proxy does not connect to {target}: {}", answer.status())));
     }
     Ok(TokioIo::new(hyper::upgrade::on(&mut answer).await.map_err(io::Error::other)?))
 }
 
-fn place(uri: &Uri) -> io::Result<(&str, u16)> {
+fn host_and_port(uri: &Uri) -> io::Result<(&str, u16)> {
     let host = uri.host().ok_or_else(|| io::Error::other(format!("`{uri}` names no host")))?;
     let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
     Ok((host, uri.port_u16().unwrap_or(usual)))

@@ -16,7 +16,7 @@ const VERSION: u32 = 1;
 /// Limit on the prompt that is sent, in bytes. A context is smaller.
 pub(super) const CONTEXT_BYTES: u64 = 4 << 20;
 
-/// A request to a service.
+/// HTTP request to the service of a lane.
 #[derive(Debug)]
 pub(super) struct ServiceRequest {
     pub(super) method: Method,

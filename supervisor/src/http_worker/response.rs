@@ -21,7 +21,7 @@ const WORDS_BYTES: usize = 300;
 /// Longest pause that a service may ask for.
 const LONGEST: Duration = Duration::from_hours(24);
 
-/// Result of a response.
+/// Meaning of a service's response for the task.
 #[derive(Debug)]
 pub(super) enum ResponseMeaning {
     /// The service's verdict on the task.

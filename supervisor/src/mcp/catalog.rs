@@ -20,7 +20,7 @@ const PREFIX: &str = "kanban_";
 /// Function that parses the arguments of a call.
 type ParseCommand = fn(&[u8]) -> Result<Box<dyn AnyCommand>, Unfit>;
 
-/// A verb as a tool.
+/// Verb that agents see as a tool.
 #[derive(Debug)]
 pub(super) struct VerbTool {
     pub(super) verb: &'static str,

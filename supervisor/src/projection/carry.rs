@@ -17,7 +17,7 @@ use verbs::{Block, Comment, Complete, Create, Heartbeat, Link};
 /// Limit on the refusals listed at the end.
 const KEPT: usize = 20;
 
-/// Phase of the program.
+/// Phase of the projected program, on which the direction of replies depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProgramStage {
     /// Running: it reads replies written into its database.
@@ -59,7 +59,7 @@ impl<'a> Carrier<'a> {
     }
 
     /// Reports the changes since the last look.
-    pub(super) async fn look(&mut self, stage: ProgramStage) {
+    pub(super) async fn report_changes(&mut self, stage: ProgramStage) {
         loop {
             let done = match self.board.look() {
                 Ok(done) => done,
@@ -164,14 +164,14 @@ impl<'a> Carrier<'a> {
             "skills",
             card.skills.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default(),
         );
-        put("workspace", json!(self.place(card)));
+        put("workspace", json!(self.workspace_of(card)));
         put("branch", json!(card.branch));
         Value::Object(request)
     }
 
     /// Returns the workspace of a new task. If the model names none, the program stores its own task's workspace; here
     /// the task gets its own.
-    fn place(&self, card: &ProjectedCard) -> Option<String> {
+    fn workspace_of(&self, card: &ProjectedCard) -> Option<String> {
         let (kind, path) = (card.workspace.0.as_deref()?, card.workspace.1.as_deref()?);
         let is_named = matches!(kind, "dir" | "worktree") && path != self.workspace;
         is_named.then(|| format!("{kind}:{path}"))

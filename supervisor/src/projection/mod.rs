@@ -36,8 +36,9 @@ use base::environment;
 use base::failure::Failure;
 use base::terminal::{complain, print};
 
-/// Interval between two looks. Another process's database sends no notifications, and a look reads only a few pages.
-const LOOK: Duration = Duration::from_millis(500);
+/// Interval between two reads of the database. Another process's database sends no notifications, and a read costs only
+/// a few pages.
+const INTERVAL: Duration = Duration::from_millis(500);
 /// Variable with the path of the program's board.
 const DATABASE: &str = "HERMES_KANBAN_DB";
 /// Variable with the program's task. Without it, the program has no board tools.
@@ -69,7 +70,7 @@ async fn work(words: &[OsString]) -> Result<u8, Failure> {
         .ok_or_else(|| Failure::failed("it names no program").hint("`supervisor help docs/lanes.md`"))?;
     let client = Client::of_this_run()?;
     let task = facts::gather(&client).await?;
-    let path = place()?;
+    let path = make_database_directory()?;
     let unmade = |e| Failure::failed(format!("its board cannot be made: {e}"));
     let board = Projection::make(&path, &task).map_err(unmade)?;
     let failed = |e: io::Error| Failure::failed(format!("failed to start: {e}"));
@@ -87,7 +88,7 @@ async fn work(words: &[OsString]) -> Result<u8, Failure> {
     };
     let mut carrier = Carrier::new(&client, board, &task);
     let status = follow(&mut child, &mut ended, &mut carrier).await.map_err(failed)?;
-    carrier.look(ProgramStage::Over).await;
+    carrier.report_changes(ProgramStage::Over).await;
     if let Some(line) = conversations.used(code(status)) {
         drop(print(&format!("\n{line}\n")));
     }
@@ -105,20 +106,20 @@ async fn follow(
     ended: &mut tokio::signal::unix::Signal,
     carrier: &mut Carrier<'_>,
 ) -> io::Result<ExitStatus> {
-    let mut looks = tokio::time::interval(LOOK);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ticks = tokio::time::interval(INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             // Cancel-safe: the child is awaited again in the next turn.
             status = child.wait() => return status,
             _ = ended.recv() => {}
-            _ = looks.tick() => carrier.look(ProgramStage::Working).await,
+            _ = ticks.tick() => carrier.report_changes(ProgramStage::Working).await,
         }
     }
 }
 
 /// Makes the empty directory of the database, in the home of the run. Returns the database's path.
-fn place() -> Result<PathBuf, Failure> {
+fn make_database_directory() -> Result<PathBuf, Failure> {
     let home = environment::text("HOME").ok_or_else(|| Failure::failed("HOME is not set"))?;
     let dir = Path::new(&home).join(".kanban-of-the-run");
     let removed = std::fs::remove_dir_all(&dir);

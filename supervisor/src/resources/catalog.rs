@@ -125,16 +125,16 @@ pub(super) static RESOURCES: [Resource; 31] = [
         .body::<v::Link>()
         .shared(),
     Resource::with_reply::<v::Unlink>("delete", "/links", "Remove a link").query::<v::Unlink>().shared(),
-    Resource::with_reply::<v::Dispatch>("post", "/dispatch", "Start what can start")
+    Resource::with_reply::<v::Dispatch>("post", "/dispatch", "Start the tasks that can start")
         .query::<v::Dispatch>()
         .shared(),
-    Resource::with_reply::<v::List>("get", "/config", "How a page begins")
+    Resource::with_reply::<v::List>("get", "/config", "Settings with which a page begins")
         .reply::<config::PageConfig>()
         .shared(),
     Resource::with_reply::<v::Events>(
         "get",
         "/events",
-        "The event log; a WebSocket where the request asks for one",
+        "The event log; a WebSocket if the request asks for one",
     )
     .query::<paths::EventQuery>()
     .shared(),
@@ -143,17 +143,17 @@ pub(super) static RESOURCES: [Resource; 31] = [
         .other("text/event-stream"),
     Resource::with_reply::<v::ListBoards>("get", "/boards", "The boards").query::<v::ListBoards>(),
     Resource::with_reply::<v::CreateBoard>("post", "/boards", "Create a board").body::<v::CreateBoard>(),
-    Resource::with_reply::<v::EditBoard>("patch", "/boards/{slug}", "Change what is said of a board")
+    Resource::with_reply::<v::EditBoard>("patch", "/boards/{slug}", "Change the details of a board")
         .body::<Details>(),
     Resource::with_reply::<v::RemoveBoard>("delete", "/boards/{slug}", "Remove a board")
         .query::<boards::RemovalQuery>(),
     Resource::with_reply::<v::Export>("get", "/export", "The board as JSON Lines")
         .query::<boards::ExportQuery>()
         .other("application/jsonl"),
-    Resource::with_reply::<v::Doctor>("get", "/doctor", "What is wrong with the root and the host")
+    Resource::with_reply::<v::Doctor>("get", "/doctor", "Problems of the root and the host")
         .query::<v::Doctor>(),
-    Resource::with_reply::<v::Status>("get", "/status", "Whether all is well").query::<v::Status>(),
-    Resource::with_reply::<v::Status>("get", "/runs/live", "What is shown of each live worker")
+    Resource::with_reply::<v::Status>("get", "/status", "State of the service").query::<v::Status>(),
+    Resource::with_reply::<v::Status>("get", "/runs/live", "Live workers")
         .query::<live::LiveQuery>()
         .reply::<live::LiveRuns>(),
     Resource::with_reply::<v::Stats>("get", "/stats", "Counts of tasks").query::<v::Stats>(),

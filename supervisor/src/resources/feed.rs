@@ -40,7 +40,7 @@ pub(super) struct Feed {
     sent: Option<Instant>,
 }
 
-/// Next piece of a feed.
+/// Events since the last piece of a feed.
 #[derive(Debug)]
 pub(super) struct FeedPiece {
     /// Horizon of the log, if events after the cursor have been folded.

@@ -62,7 +62,7 @@ pub(super) fn document(verbs: &[VerbEntry], exchanges: &[Messages]) -> Value {
         "info": {
             "title": "supervisor",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "The API of the daemon, on its Unix sockets and behind the dashboard. It has what the caller may use.",
+            "description": "The API of the daemon, on its Unix sockets and behind the dashboard. It lists what the caller may use.",
         },
         "servers": [{ "url": "/" }],
         "security": [{}, { "operator": [] }, { "run": [] }],
@@ -216,7 +216,7 @@ fn parameters() -> Value {
 
 fn responses(content: &Value) -> Value {
     json!({
-        "2XX": { "description": "It is done.", "content": content },
+        "2XX": { "description": "Success.", "content": content },
         "default": { "$ref": "#/components/responses/Refusal" },
     })
 }
@@ -229,13 +229,13 @@ fn refusal() -> Value {
             "type": { "type": "string" },
             "title": { "type": "string" },
             "status": { "type": "integer" },
-            "detail": { "type": "string", "description": "What is wrong." },
+            "detail": { "type": "string", "description": "The failed operation and the reason." },
             "code": { "type": "string", "description": "The class, as a stable word." },
-            "hint": { "type": "string", "description": "What to do." },
-            "changed": { "type": "boolean", "description": "Whether something was changed all the same, or may have been." },
+            "hint": { "type": "string", "description": "The next step for the reader." },
+            "changed": { "type": "boolean", "description": "True if the request changed something before the refusal, or may have." },
         },
     });
-    json!({ "description": "It is refused.", "content": { "application/problem+json": { "schema": schema } } })
+    json!({ "description": "Refusal.", "content": { "application/problem+json": { "schema": schema } } })
 }
 
 /// Schemas of the document. A schema shared by several requests appears once.

@@ -27,7 +27,7 @@ const WAIT_SECONDS: u64 = 30;
 /// Pause after a failed request.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Reader of the board.
+/// Reader of the board. It keeps earlier values, from which it computes rates.
 #[derive(Debug)]
 pub(super) struct BoardReader {
     client: Arc<Client>,

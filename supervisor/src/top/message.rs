@@ -67,7 +67,7 @@ pub(super) enum TopAction {
     Act(TaskVerb),
 }
 
-/// Verb for one task.
+/// Verb that a key of the screen sends for one task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TaskVerb {
     Answer {

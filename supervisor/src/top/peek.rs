@@ -64,11 +64,11 @@ impl LogView {
     }
 
     /// Describes the position: the run, and the number of lines below.
-    pub(super) fn place(&self) -> String {
+    pub(super) fn position(&self) -> String {
         let run = self.run.map(|run| format!("run {run}"));
         let below = (self.back > 0).then(|| format!("{} below", kernel::Counted(self.back as u64, "line")));
-        let place: Vec<String> = run.into_iter().chain(below).collect();
-        place.join(", ")
+        let parts: Vec<String> = run.into_iter().chain(below).collect();
+        parts.join(", ")
     }
 
     /// Returns the text shown without any line.

@@ -3,7 +3,7 @@
 use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 
-/// The identity of a directory, whatever it is called: its device and inode.
+/// Identity of a directory under any name: its device and inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FileIdentity {
     pub device: u64,

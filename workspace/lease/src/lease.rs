@@ -1,4 +1,5 @@
-//! The lease on a directory: one run at a time, across boards, owned as a file lock by whichever process runs the work.
+//! The lease on a directory: a file lock of the process that runs the work. Across all boards, one run at a time has
+//! it.
 //!
 //! Two workers in one directory would undo each other's work. Admission compares paths. The lease compares devices
 //! and inodes, so it also covers a directory that has two names or is used by two boards.
@@ -19,23 +20,23 @@ pub(crate) fn lease_path(leases_dir: &Path, place: FileIdentity) -> PathBuf {
     leases_dir.join(format!("{:x}-{:x}.lease", place.device, place.inode))
 }
 
-/// A lease that this process owns; dropping it, or the end of the process, releases it.
+/// Owned lease. It is released when this is dropped, or when the process ends.
 #[derive(Debug)]
 pub struct Lease {
     locked: File,
     path: PathBuf,
     /// Shared locks on the leases of the directories above, because a lease on one of them covers this directory too.
     above: Vec<File>,
-    /// Removal locks that a removal holds, so that others do not take it for a run. Dropped after the locks.
+    /// Removal locks of a removal, so that other callers do not take it for a run. They are dropped after the locks.
     _removal_locks: Option<RemovalLocks>,
 }
 
 impl Lease {
-    /// Takes the lease on a directory. Waits for a removal, for a limited time, and not for a run that works there.
+    /// Takes the lease on a directory. Waits for a removal for a limited time, and not for a run that works there.
     ///
-    /// `leases_dir` exists and belongs to the daemon; the lease file in it is made as needed. Each process takes its own: a shim
-    /// calls this for itself, and its lease then outlives the daemon. The lease is on the directory of that identity alone; if it
-    /// was removed or replaced meanwhile, the error is [`LeaseError::Gone`].
+    /// `leases_dir` must exist and belong to the daemon; the lease file in it is made if it is missing. Each process
+    /// takes its own lease: a shim calls this itself, and its lease then outlives the daemon. The lease is only on the
+    /// directory with that identity; if it was removed or replaced meanwhile, the error is [`LeaseError::Gone`].
     pub fn acquire(
         leases_dir: &Path,
         workspace: &Path,
@@ -56,7 +57,8 @@ impl Lease {
         let above: Vec<_> =
             directories.map(|path| Ok((path, identity(path, workspace)?))).collect::<Result<_, _>>()?;
         let removal_locks = RemovalLocks::pass(leases_dir, workspace, place, &above, wait)?;
-        // Checked under the removal locks: before they were free, a removal may have taken the directory away.
+        // The identity is checked under the removal locks, because a removal that held them may have removed the
+        // directory.
         if identity(workspace, workspace)? != place {
             return Err(LeaseError::Gone { workspace: workspace.to_owned() });
         }
@@ -66,7 +68,7 @@ impl Lease {
             if source.kind() != io::ErrorKind::WouldBlock {
                 return LeaseError::Lock { path: path.clone(), source };
             }
-            // Runs inside of the directory share its lease, and have signed their own leases.
+            // Runs inside of the directory share its lease, and their names stand in their own lease files.
             match lock::take(&path, File::try_lock_shared) {
                 Ok(_) => LeaseError::HeldInside { workspace: workspace.to_owned() },
                 Err(_) => LeaseError::Held { workspace: workspace.to_owned(), holder: read_holder(&path) },
@@ -89,8 +91,8 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // Closing is not enough: a child forked by another thread has the descriptor until it execs. Nothing can be done
-        // about a failure, and closing follows.
+        // Closing is not enough: a child that another thread has forked has the descriptor until it execs. A failure is
+        // ignored, because the file is closed next.
         drop(self.locked.unlock());
         for file in &self.above {
             drop(file.unlock());
@@ -131,9 +133,9 @@ fn share_above(
     Ok(above)
 }
 
-/// Returns the owner of the lease on a directory; none if it is free or the owner has not signed yet.
+/// Returns the owner of the lease on a directory; none if it is free, or if the owner has not written its name yet.
 fn read_holder(path: &Path) -> Option<LeaseHolder> {
-    // Half a record, written by a holder that is just signing, does not parse: the refusal then names nobody.
+    // A record that its owner is just writing may be incomplete and does not parse. The refusal then has no name.
     serde_json::from_slice(&fs_err::read(path).ok()?).ok()
 }
 
@@ -144,8 +146,8 @@ fn write_holder(file: &mut File, holder: &LeaseHolder) -> io::Result<()> {
     file.write_all(&text)
 }
 
-/// Removes the files of free leases and removal locks, and returns their number. The files are tiny, so `gc` calls this soon
-/// enough.
+/// Removes the files of free leases and removal locks, and returns their number. The files are small, so it is enough
+/// that `gc` calls this.
 pub fn sweep(leases_dir: &Path) -> Result<usize, LeaseError> {
     let list = |source| LeaseError::List { path: leases_dir.to_owned(), source };
     let mut removed = 0;

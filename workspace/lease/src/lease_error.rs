@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// Owner of a lease; written into the lease file, so that a refusal can name it.
+/// Owner of a lease, as the lease file has it, so that a refusal can name it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-// Without a tag: the first form is the one that releases before the second have written.
+// Untagged, because the first form is older than the second and has no tag.
 #[serde(untagged)]
 pub enum LeaseHolder {
     /// A run works in the directory.
@@ -15,11 +15,11 @@ pub enum LeaseHolder {
         board: String,
         /// The run's number on that board.
         run: i64,
-        /// The id of the task that has the lease, where its record could be read.
+        /// The id of the task that has the lease, if its record could be read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         task: Option<String>,
     },
-    /// The directory is measured or removed, because its task is over. Others wait for it.
+    /// The directory is measured or removed, because its task is over. Other callers wait for the end of that.
     Removal { removed_by_board: String },
 }
 
@@ -45,7 +45,7 @@ pub enum LeaseError {
         /// The owner, if the lease file names it already.
         holder: Option<LeaseHolder>,
     },
-    /// Another run has a directory in which this one lies.
+    /// Another run has the lease on a directory above this directory.
     #[error("{workspace} lies in {above}, which is in use{}", .holder.as_ref().map(|holder| format!(" by {holder}")).unwrap_or_default())]
     HeldAbove {
         workspace: PathBuf,
@@ -54,10 +54,11 @@ pub enum LeaseError {
         /// The owner, if the lease file names it already.
         holder: Option<LeaseHolder>,
     },
-    /// Others share this directory, or have one inside it.
+    /// Other runs share this directory, or have a lease on a directory inside it.
     #[error("{workspace}, or a directory in it, is in use by another run")]
     HeldInside { workspace: PathBuf },
-    /// The directory, one above it or one inside it is being removed, and that takes longer than it is waited for.
+    /// The directory, a directory above it or a directory inside it is being removed, and the removal takes longer than
+    /// the wait.
     #[error("{workspace}, or a directory above or inside it, is being removed")]
     Removing { workspace: PathBuf },
     /// The directory was removed or replaced before its lease was taken.

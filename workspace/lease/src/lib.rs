@@ -1,7 +1,7 @@
 //! Leases on directories, for a shim that works in one and for a daemon that removes one.
 //!
-//! A lease is a locked file, so the kernel releases it with its owner. Its name is the device and inode of the directory: two
-//! boards cannot work in one directory under two names.
+//! A lease is a locked file, so the kernel releases it when its owner ends. The name of the file is the device and
+//! inode of the directory, so two boards cannot work in one directory under two names.
 
 mod identity;
 mod lease;

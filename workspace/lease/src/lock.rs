@@ -1,4 +1,4 @@
-//! Taking a lock file so that the name still means the file that was locked.
+//! Takes a lock file so that its name still belongs to the locked file.
 
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt;
@@ -7,10 +7,10 @@ use std::path::Path;
 use fs_err::os::unix::fs::OpenOptionsExt;
 use rustix::fs::OFlags;
 
-/// Opens (or makes) the file at `path` and locks it; the kernel drops the lock with the last descriptor.
+/// Opens or makes the file at `path` and locks it. The kernel drops the lock with the last descriptor.
 ///
-/// A lock file is removed only by its owner, so a lock taken on a removed file is taken again on its successor.
-/// The descriptor is close-on-exec: a worker must not inherit it, or the lock would outlive the run.
+/// Only its owner removes a lock file, so after a lock on a removed file its successor is tried. The descriptor is
+/// close-on-exec, because a worker that inherited it would keep the lock after the end of the run.
 pub fn take(path: &Path, try_lock: fn(&File) -> Result<(), TryLockError>) -> std::io::Result<File> {
     loop {
         let file = fs_err::OpenOptions::new()
@@ -24,7 +24,7 @@ pub fn take(path: &Path, try_lock: fn(&File) -> Result<(), TryLockError>) -> std
             .into_parts()
             .0;
         try_lock(&file)?;
-        // The owner may have removed the file between the open and the lock. Then the name means another file.
+        // The owner may have removed the file between the open and the lock. The name then belongs to another file.
         let held = file.metadata()?;
         match fs_err::symlink_metadata(path) {
             Ok(named) if (named.dev(), named.ino()) == (held.dev(), held.ino()) => return Ok(file),
@@ -35,7 +35,7 @@ pub fn take(path: &Path, try_lock: fn(&File) -> Result<(), TryLockError>) -> std
     }
 }
 
-/// Locks a file as soon as no other process has it locked.
+/// Locks a file. Waits until no other process has locked it.
 pub fn wait(file: &File) -> Result<(), TryLockError> {
     loop {
         match file.lock() {

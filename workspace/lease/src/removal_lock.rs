@@ -1,12 +1,12 @@
-//! Removal locks of directories. A removal lock is held during the removal of its directory, so that other callers wait for the removal and
-//! do not take it for a run.
+//! Removal locks of directories. A removal holds the removal lock of its directory, so that other callers wait for it
+//! and do not take it for a run.
 //!
 //! Each directory has a removal lock beside its lease. A removal takes the lock of its directory alone and shares the locks
 //! above it, from before it takes the lease until after it has released it. A run takes the same locks only while it
 //! takes its lease. So a run that has taken the locks and finds the lease taken has met another run, not a removal.
 //!
-//! The owner of a lease has the lock of its file before it has written its name into the file. Until then the file names the
-//! former owner. The name is used in messages alone.
+//! The owner of a lease has the lock of its file before it writes its name into the file. Until then the file has the
+//! name of the former owner. The name is used in messages alone.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -20,13 +20,13 @@ use crate::lock;
 /// Longest wait for a removal. Most removals take milliseconds. After a longer one, the start is tried again later.
 const LONGEST: Duration = Duration::from_secs(10);
 /// Pause between two attempts. The kernel has no wait for a file lock with a time limit (flock(2)).
-const LOOK: Duration = Duration::from_millis(5);
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Returns a function that pauses between two attempts. The function returns false once [`LONGEST`] has passed.
 pub(crate) fn timeout() -> impl FnMut() -> bool {
     let until = Instant::now() + LONGEST;
     move || {
-        std::thread::sleep(LOOK);
+        std::thread::sleep(PAUSE);
         Instant::now() < until
     }
 }
@@ -36,7 +36,8 @@ pub(crate) fn timeout() -> impl FnMut() -> bool {
 pub(crate) struct RemovalLocks(Vec<File>);
 
 impl RemovalLocks {
-    /// Shares the locks above a place, from the top down so that two never wait for each other, and takes its own.
+    /// Shares the locks above a place, from the top down so that two callers never wait for each other, and takes the
+    /// lock of the place.
     pub(crate) fn pass(
         leases_dir: &Path,
         workspace: &Path,
@@ -72,8 +73,8 @@ impl RemovalLocks {
 
 impl Drop for RemovalLocks {
     fn drop(&mut self) {
-        // The close of the files is not enough: until it executes its program, a child that another thread has forked has
-        // the descriptors too, and with them the locks.
+        // Closing the files is not enough: a child that another thread has forked has the descriptors, and with them
+        // the locks, until it executes its program.
         for file in &self.0 {
             drop(file.unlock());
         }

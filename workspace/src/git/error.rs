@@ -18,13 +18,13 @@ pub enum GitError {
     /// The directory is no repository.
     #[error("no git repository at {path}")]
     NotARepository { path: PathBuf },
-    /// The repository belongs to another user than the one who opens it.
+    /// The repository belongs to another user than the user who opens it.
     #[error("the git repository at {path} belongs to another user")]
     ForeignOwner { path: PathBuf, source: git2::Error },
     /// libgit2 could not open the repository.
     #[error("open the git repository at {path}")]
     Open { path: PathBuf, source: git2::Error },
-    /// The repository's own files are in another directory.
+    /// The repository's `.git` leads to another directory.
     #[error("{}", .layout.explanation(path, git))]
     Elsewhere {
         path: PathBuf,
@@ -37,39 +37,39 @@ pub enum GitError {
         "the settings of the git repository at {path} include {file}, which is outside of the repository, and no run may read it"
     )]
     Included { path: PathBuf, file: PathBuf },
-    /// The repository has some of its objects in another one (gitrepository-layout(5), `objects/info/alternates`).
+    /// The repository borrows objects from another repository (gitrepository-layout(5), `objects/info/alternates`).
     #[error(
         "the git repository at {path} borrows objects from {from} (`git clone --shared` or `--reference`), where no run may read"
     )]
     Borrows {
         path: PathBuf,
         from: String,
-        /// The file that says so.
+        /// The file that names the other repository.
         alternates: PathBuf,
     },
     /// The user has no right to a part of the repository, which belongs to another user.
     #[error("{}", closed_to_user(path, part))]
     Shut {
         path: PathBuf,
-        /// The part that was met first.
+        /// The first such part that was found.
         part: Shut,
     },
     /// The repository has no working tree.
     #[error("the git repository at {path} is bare")]
     Bare { path: PathBuf },
-    /// Nothing was committed yet.
+    /// The repository has no commit yet.
     #[error("the git repository at {path} has no commit to start from")]
     NoCommit { path: PathBuf },
     /// The branch to start from does not exist.
     #[error("the git repository at {path} has no branch {branch}")]
     NoBaseBranch { path: PathBuf, branch: String },
-    /// A branch named `task` leaves no room for `task/<id>`.
+    /// A branch named `task` exists, so a branch `task/<id>` cannot.
     #[error(
         "the git repository at {path} has a branch named `{prefix}`, so no branch can be named `{prefix}/…`"
     )]
     PrefixTaken {
         path: PathBuf,
-        /// The branch in the way.
+        /// The branch that is in the way.
         prefix: String,
     },
     /// The branch is checked out in the repository itself.

@@ -1,7 +1,7 @@
 //! Files that the settings of a repository include. An unreadable one is the reason of a refusal.
 //!
-//! To grant the included places was not chosen: a worker that writes `.git/config` in a `dir` workspace could name
-//! any file of its user. The same holds for objects that a repository borrows by `objects/info/alternates`.
+//! Included files are not granted: a worker that writes `.git/config` in a `dir` workspace could name any file of its
+//! user. The same holds for objects that a repository borrows by `objects/info/alternates`.
 
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read as _};
@@ -11,13 +11,13 @@ use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rustix::fs::OFlags;
 
-/// Limit on the files that are looked through. They explain a failure, and are not worth more time.
+/// Limit on the files that are searched. They only explain a failure, and are not worth more time.
 const MOST: usize = 64;
-/// Limit on the bytes that are read of each file.
+/// Limit on the bytes that are read from each file.
 const LONGEST: u64 = 1 << 20;
 
-/// Finds the files that a file of settings includes, directly or through others, whatever the conditions. Missing files
-/// are left out, because git skips them.
+/// Finds the files that a file of settings includes, directly or through other files, under any condition. Missing
+/// files are left out, because git skips them.
 ///
 /// # Errors
 /// Returns the first file that this process may not read.
@@ -40,7 +40,7 @@ pub(super) fn included(settings: &Path) -> Result<BTreeSet<PathBuf>, PathBuf> {
 }
 
 fn text(file: &Path) -> std::io::Result<String> {
-    // The open of a FIFO would wait for a writer (fifo(7)).
+    // Without this flag, the open of a FIFO would wait for a writer (fifo(7)).
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let opened = fs::OpenOptions::new().read(true).custom_flags(flags).open(file)?;
     let mut bytes = Vec::new();
@@ -48,7 +48,7 @@ fn text(file: &Path) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns the paths of `[include]` and `[includeIf …]` as they are written.
+/// Returns the paths of `[include]` and `[includeIf …]` as they stand in the file.
 fn paths(text: &str) -> impl Iterator<Item = String> + '_ {
     let mut is_include = false;
     text.lines().filter_map(move |line| {

@@ -1,5 +1,5 @@
-//! Layouts of a repository whose `.git` is not a directory, each with the reason why no run can work in it, and with the
-//! remedy.
+//! Layouts of a repository whose `.git` is not a directory, each with the reason why no run can work in it, and with
+//! the remedy.
 
 use std::path::{Path, PathBuf};
 
@@ -61,7 +61,7 @@ impl Layout {
         }
     }
 
-    /// Returns commands with which a person gets a repository that can be used.
+    /// Returns commands with which a person gets a usable repository.
     pub(super) fn hint(&self, path: &Path, git: &Path) -> String {
         // The paths are quoted because a worker can write the file `.git`, and so choose the path in it.
         let (path, git) = (quoted(path), quoted(git));

@@ -8,33 +8,34 @@ use crate::prepared::Kind;
 
 /// Settings that need something that no run has, with their values in a run.
 const IN_EVERY_REPOSITORY: [(&str, &str); 6] = [
-    // No run has the key of a person. `git commit -S` still signs where a policy grants one.
+    // No run has the key of a person. `git commit -S` still signs if the policy grants a key.
     ("commit.gpgSign", "false"),
     ("tag.gpgSign", "false"),
     ("tag.forceSignAnnotated", "false"),
     ("push.gpgSign", "false"),
-    // Nor the keys by which signatures are verified.
+    // No run has the keys that verify signatures either.
     ("merge.verifySignatures", "false"),
-    // Git would set set-group-ID bits, which no run may do. The modes are set when the worktree is taken over.
+    // Git would set set-group-ID bits, which no run may do. The modes are set after the run.
     ("core.sharedRepository", "umask"),
 ];
 
-/// Settings that ask for more of a repository than the worker of a worktree may write, or than libgit2 reads.
+/// Settings that need more rights in a repository than the worker of a worktree has, or a form that libgit2 cannot
+/// read.
 const IN_A_WORKTREE: [(&str, &str); 10] = [
     // The worker may not collect garbage in a shared repository, so git need not try.
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
-    // Git writes into the directory that all worktrees share, or moves branches of others, and fails where it cannot.
+    // Git would write into the directory that all worktrees share, or move branches of others, and fail if it cannot.
     ("rerere.enabled", "false"),
     ("branch.autoSetupMerge", "false"),
     ("rebase.updateRefs", "false"),
     // Links are removed at the end of the run.
     ("core.preferSymlinkRefs", "false"),
-    // An index in these forms could not be read at the end of the run, and would be removed.
+    // The end of the run could not read an index in these forms, and would remove it.
     ("core.splitIndex", "false"),
     ("index.sparse", "false"),
     ("index.skipHash", "false"),
-    // A daemon, or a program outside of the run.
+    // The monitor is a daemon, or a program outside of the run.
     ("core.fsmonitor", "false"),
 ];
 

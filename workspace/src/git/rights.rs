@@ -1,8 +1,8 @@
 //! Parts of a repository that this process may not use, for example because several users share it.
 //!
 //! A group shares a repository by the group of its directories (git-config(1), `core.sharedRepository`). A process
-//! without this group meets the directories of the other members at some objects and not at others, so a run might
-//! commit and lose the commit at its end.
+//! without this group is refused by the directories of other members, which hold some objects and not others. So a run
+//! might commit and lose the commit at its end.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -28,15 +28,15 @@ const WRITTEN: [&str; 10] = [
 const HOME: &str = "supervisor";
 /// Files of a `.git` without which libgit2 sees another repository: it takes an unreadable one for a missing one.
 const READ: [&str; 4] = ["HEAD", "config", "config.worktree", "packed-refs"];
-/// Limit on the entries that are looked through after a failure.
+/// Limit on the entries that are searched after a failure.
 const MOST: usize = 200_000;
 
-/// A part that is closed to this process.
+/// Part of a repository that is closed to this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shut {
     /// The file or directory.
     pub path: PathBuf,
-    /// Owner, as `uid:gid`; none if it cannot be told.
+    /// Owner, as `uid:gid`; none if it is unknown.
     pub owner: Option<String>,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn unusable(common: &Path) -> Option<Shut> {
     }
     let objects = fs::read_dir(common.join("objects")).into_iter().flatten().flatten();
     let fans = objects.filter(|entry| entry.file_name().len() == 2).map(|entry| entry.path());
-    // A branch in the place of a directory has a refusal of its own.
+    // A branch in place of a directory is refused elsewhere.
     let mut all = WRITTEN.iter().map(|name| common.join(name)).chain(fans).filter(|path| !path.is_file());
     all.find_map(|path| shut(path, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK))
 }
@@ -64,7 +64,7 @@ pub(super) fn unreadable(common: &Path) -> Option<Shut> {
         for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
             left = left.checked_sub(1)?;
             match entry.file_type() {
-                // The private parts are as workers left them.
+                // The private parts of worktrees belong to workers, so they are left out.
                 Ok(kind) if kind.is_dir() && entry.path() != common.join(HOME) => next.push(entry.path()),
                 Ok(kind) if kind.is_file() => {
                     if let Some(found) = shut(entry.path(), Access::READ_OK) {

@@ -1,7 +1,7 @@
 //! Modes of new files in a repository that a group shares (git-config(1), `core.sharedRepository`).
 //!
-//! libgit2 knows the setting when it makes a repository, and at no other time. New directories take the group of the one
-//! around them by its set-group-ID bit; only the rights of the group have to be seen to.
+//! libgit2 follows the setting only when it makes a repository. New directories take the group of the directory around
+//! them by its set-group-ID bit, so only the rights of the group are set here.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,7 +12,7 @@ use git2::Config;
 use rustix::fs::Mode;
 use rustix::process::umask;
 
-/// Rights that a setting gives to others than the owner.
+/// Rights that a setting gives to users other than the owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shared {
     /// Permissions in addition to the process's mask.
@@ -63,8 +63,8 @@ fn entered(mode: u32) -> u32 {
     mode | (mode & 0o444) >> 2
 }
 
-/// Gives the files and directories beneath a directory, and the directory itself, the rights that the settings ask for.
-/// A run made them with the rights of its own umask.
+/// Gives a directory and everything beneath it the rights that the settings ask for. A run made the files with the
+/// rights of its own umask.
 pub(super) fn share(settings: &Config, dir: &Path) -> std::io::Result<()> {
     let Some(shared) =
         settings.get_string("core.sharedRepository").ok().and_then(|value| Shared::read(&value))

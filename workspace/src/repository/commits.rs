@@ -6,7 +6,7 @@ use git2::{Oid, Repository};
 
 use super::{RepositoryError, open, read};
 
-/// Length of a whole name, in digits.
+/// Length of a complete commit id, in digits.
 const WHOLE: usize = 40;
 
 /// Returns the first of `ids` that names no commit. Each is a commit id in hex, whole or abbreviated. `more` is a

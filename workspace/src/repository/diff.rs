@@ -19,7 +19,7 @@ const BYTES: usize = 2 << 20;
 const BYTES_OF_FILE: usize = 512 << 10;
 /// Limit on the lines of one file.
 const LINES_OF_FILE: usize = 5000;
-/// Cost of a line or the head of a hunk beside its text, in bytes.
+/// Cost of a line or of the head of a hunk in addition to its text, in bytes.
 const AROUND: usize = 64;
 /// Limit on a line or a path, in characters.
 const LINE: usize = 2000;
@@ -45,7 +45,7 @@ pub struct DiffOf {
     pub detail: Detail,
 }
 
-/// Detail of a diff.
+/// Amount of text that a diff returns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Detail {
@@ -56,7 +56,7 @@ pub enum Detail {
     Counts,
 }
 
-/// The difference between two states of a repository.
+/// Difference between two states of a repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diff {
     /// The commit at the beginning, in hex; none if there was none.
@@ -75,7 +75,7 @@ pub struct Diff {
 /// The changes of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileDiff {
-    /// Its path, from the top of the tree on; of a removed file, its former path.
+    /// Path, relative to the top of the tree; for a deleted file, its former path.
     pub path: String,
     /// The former path of a renamed file.
     pub old_path: Option<String>,
@@ -110,7 +110,7 @@ pub enum FileStatus {
 }
 
 impl FileStatus {
-    /// Returns it as a word.
+    /// Returns the word for this kind of change.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Added => "added",
@@ -121,16 +121,16 @@ impl FileStatus {
     }
 }
 
-/// A part of a file with lines that differ.
+/// Part of a file with differing lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hunk {
-    /// Its position in the form of `git diff`: `@@ -1,4 +1,5 @@ fn main()`.
+    /// Position in the form of `git diff`: `@@ -1,4 +1,5 @@ fn main()`.
     pub header: String,
     /// The lines of the hunk, in the order of the file.
     pub lines: Vec<DiffLine>,
 }
 
-/// A line of a hunk: kept, added or removed.
+/// Line of a hunk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiffLine {
     /// Kind of the line: added, removed, or unchanged.
@@ -139,7 +139,7 @@ pub struct DiffLine {
     pub old: Option<u32>,
     /// Its number in the present file.
     pub new: Option<u32>,
-    /// Its text, without the line end. Bytes that are no UTF-8 are U+FFFD.
+    /// Text without the line end. Bytes that are not UTF-8 become U+FFFD.
     pub text: String,
 }
 
@@ -156,7 +156,7 @@ pub enum LineKind {
 }
 
 impl LineKind {
-    /// Returns the character before such a line.
+    /// Returns the character in front of such a line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Context => " ",
@@ -170,17 +170,17 @@ impl LineKind {
             ' ' => Some(Self::Context),
             '+' => Some(Self::Added),
             '-' => Some(Self::Removed),
-            // Git's note about a missing line end.
+            // This is git's note about a missing line end.
             _ => None,
         }
     }
 }
 
-/// Compares two states of a repository. `objects` is a directory of further git objects, such as the new ones of a running run; `tip`
-/// is the commit to use as HEAD of that working tree.
+/// Compares two states of a repository. `objects` is a directory of further git objects, such as the new objects of a
+/// live run. `tip` is the commit to use as HEAD of the working tree.
 ///
 /// # Errors
-/// Where the repository cannot be opened by this user, or read; where it does not have a commit.
+/// Fails if this user cannot open or read the repository, or it does not have a commit.
 pub(crate) fn diff(
     of: &DiffOf,
     objects: Option<&Path>,
@@ -234,7 +234,7 @@ pub(crate) fn diff(
     Ok(diff)
 }
 
-/// Committed state of a working tree, beside its present one.
+/// Committed state of a working tree, in addition to its present state.
 struct Committed<'a> {
     git: &'a Repository,
     base: Option<&'a git2::Tree<'a>>,
@@ -244,7 +244,7 @@ struct Committed<'a> {
 }
 
 impl Committed<'_> {
-    /// Adds committed changes that the working tree has taken back, because a merge takes the committed state.
+    /// Adds committed changes that the working tree has undone, because a merge takes the committed state.
     fn join(&self, diff: &mut Diff, options: &mut DiffOptions, room: &mut usize) -> Result<(), git2::Error> {
         let Some(head) = diff.head.as_deref() else { return Ok(()) };
         let tip = tree_of(self.git, head)?;
@@ -334,19 +334,19 @@ fn file(
     Ok(Some(file))
 }
 
-/// Returns git's description of a file's kind, where it differs from the former one.
+/// Returns git's description of the file's mode if it differs from the former mode.
 fn mode(delta: &DiffDelta<'_>) -> Option<String> {
     let (old, new) = (u32::from(delta.old_file().mode()), u32::from(delta.new_file().mode()));
     (old != 0 && new != 0 && old != new).then(|| format!("{old:06o} => {new:06o}"))
 }
 
-/// Returns true for a repository within this one, whose files are not compared.
+/// Returns true for a repository within this repository. Its files are not compared.
 fn is_repository(delta: &DiffDelta<'_>) -> bool {
     let file = delta.new_file();
     file.mode() == FileMode::Commit || file.path_bytes().is_some_and(|path| path.ends_with(b"/"))
 }
 
-/// Returns true if a file is too large to compare its lines: git then treats it as binary.
+/// Returns true if a file is too large to compare its lines. Git then treats it as binary.
 fn is_large(delta: &DiffDelta<'_>) -> bool {
     let largest = u64::try_from(LARGEST).unwrap_or_default();
     delta.old_file().size().max(delta.new_file().size()) > largest

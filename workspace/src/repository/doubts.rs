@@ -1,4 +1,5 @@
-//! Guards of a diff against a worker that hides changes: commits compared by content, and rules of git that would leave files out.
+//! Keeps a worker from hiding changes from a diff: commits are compared by content, and git's rules that would leave
+//! out files are ignored.
 //!
 //! See decision 0175.
 
@@ -15,16 +16,17 @@ use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use super::{RepositoryError, read};
 use crate::{irregular, open};
 
-/// Largest file that is recognized, in bytes. Git reads a larger one in parts.
+/// Largest file that is recognized, in bytes. Git reads a larger file in parts.
 const RECOGNIZED: usize = 64 << 20;
 /// Rule that hides the linked working trees of tasks.
 const WORKTREES: &str = "/.worktrees/";
 
-/// Opens a working tree, and refuses one whose repository names another: a worker may have written any place into
-/// `core.worktree`.
+/// Opens a working tree. Refuses a repository that names another working tree, because a worker may have written any
+/// path into `core.worktree`.
 ///
 /// # Errors
-/// Where the repository cannot be opened by this user, or has its files elsewhere; where git would wait for a FIFO or a device.
+/// Fails if this user cannot open or read the repository, if its files are elsewhere, or if git would wait for a FIFO or a
+/// device.
 pub(crate) fn open_tree(path: &Path) -> Result<Repository, RepositoryError> {
     if let Some(found) = irregular::find_stopping(path) {
         return Err(RepositoryError::Irregular { path: path.to_owned(), found });
@@ -62,8 +64,8 @@ pub(super) fn contradicted(
 /// Compares a commit's tree with the files of the working tree. The worker's index is not used, because it may hide
 /// changes.
 ///
-/// Of the `wanted` files, those whose bytes equal their blob are recognized first: git would look for the attributes of each, which
-/// costs ten times as many system calls as reading it.
+/// `wanted` files whose bytes equal their blob are recognized first: git would look for the attributes of
+/// each file, which costs ten times as many system calls as reading it.
 pub(crate) fn to_files<'a>(
     git: &'a Repository,
     tree: Option<&Tree<'_>>,
@@ -126,7 +128,7 @@ fn recognized(files: &OwnedFd, entry: &IndexEntry) -> Option<IndexEntry> {
 
 /// Returns the bytes of a file if there are exactly `size` of them.
 fn content_of(file: &OwnedFd, size: usize) -> Option<Vec<u8>> {
-    // A read of a regular file is short at its end alone (read(2)), so most files need one call.
+    // A read of a regular file is short only at its end (read(2)), so most files need one call.
     let mut content = vec![0; size + 1];
     let mut read = 0;
     while read <= size {
@@ -147,16 +149,17 @@ fn low(number: u64) -> u32 {
     u32::try_from(number & u64::from(u32::MAX)).unwrap_or_default()
 }
 
-/// Returns the path of a differing file, as git has it.
+/// Returns the path of a differing file, in the form that git stores.
 pub(super) fn path(delta: &DiffDelta<'_>) -> Vec<u8> {
     delta.new_file().path_bytes().or(delta.old_file().path_bytes()).unwrap_or_default().to_vec()
 }
 
-/// Returns a repository without the settings that a worker may have written into `.git` to hide changes: rules of `info/exclude` and
-/// `info/attributes`, settings such as `core.fileMode`, marks of the index. A diff then reads the files of the working tree and the
-/// objects of the repository only. `.gitignore` and `.gitattributes` still count: they are files of the diff themselves.
+/// Returns a repository without the settings in `.git` by which a worker may hide changes: rules of `info/exclude` and
+/// `info/attributes`, settings such as `core.fileMode`, and marks of the index. A diff then reads only the files of the
+/// working tree and the objects of the repository. `.gitignore` and `.gitattributes` still count, because they are
+/// files of the diff themselves.
 ///
-/// A linked working tree has rules and settings from its repository, which its worker does not write.
+/// A linked working tree gets its rules and settings from its repository, which its worker cannot write.
 pub(super) fn unhidden(git: Repository) -> Result<Repository, git2::Error> {
     let Some(files) = git.workdir().filter(|_| !git.is_worktree()) else { return Ok(git) };
     let plain = Repository::from_odb(git.odb()?)?;

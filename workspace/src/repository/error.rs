@@ -11,10 +11,10 @@ pub enum RepositoryError {
     /// Nothing at the path can be opened as a repository.
     #[error("open the git repository at {path}")]
     Open { path: PathBuf, source: git2::Error },
-    /// The repository belongs to another user than the one who opens it.
+    /// The repository belongs to another user than the user who opens it.
     #[error("the git repository at {path} belongs to another user")]
     ForeignOwner { path: PathBuf },
-    /// Nothing was committed yet.
+    /// The repository has no commit yet.
     #[error("the git repository at {path} has no commit yet")]
     NoCommit { path: PathBuf },
     /// A reader of its working tree would wait without end.
@@ -24,7 +24,7 @@ pub enum RepositoryError {
         /// The obstacle.
         found: Irregular,
     },
-    /// A part of it could not be read.
+    /// A part of the repository could not be read.
     #[error("read {what} of the git repository at {path}")]
     Read { path: PathBuf, what: &'static str, source: git2::Error },
     /// The copy could not be made.
@@ -46,7 +46,8 @@ impl RepositoryError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Open { .. } => Some("name the directory of a git repository".to_owned()),
-            // Not to trust it: what its configuration names is executed as who does.
+            // The hint is not to trust the repository, because programs in its configuration are executed as the user
+            // who trusts it.
             Self::ForeignOwner { path } => {
                 Some(format!("run the command as the owner of {}", path.display()))
             }

@@ -94,7 +94,7 @@ impl PathChange {
     }
 }
 
-/// Returns the commit at HEAD, in hex; none if there is none yet.
+/// Returns the commit at HEAD, in hex; none if there is no commit yet.
 ///
 /// # Errors
 /// Fails if this user cannot open `tree`.

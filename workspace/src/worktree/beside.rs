@@ -1,5 +1,5 @@
-//! References that keep commits which have no place on the branch of their worktree: `refs/supervisor/<id>`, then
-//! `refs/supervisor/<id>-2` and so on. A reference that keeps other commits is not moved.
+//! References for commits that have no place on the branch of their worktree: `refs/supervisor/<id>`, then
+//! `refs/supervisor/<id>-2` and so on. A reference to other commits is not moved.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::name::Name;
 
 /// Directory of the references.
 const KEPT: &str = "refs/supervisor";
-/// Entry for the log of a reference.
+/// Message in the log of a reference.
 const TOLD: &str = "supervisor: kept beside its branch";
 /// Longest wait for another git that has a reference locked. Git holds such a lock for milliseconds.
 const LONGEST: Duration = Duration::from_secs(1);
@@ -81,7 +81,7 @@ pub(super) fn patiently<T>(mut write: impl FnMut() -> Result<T, git2::Error>) ->
     }
 }
 
-/// Makes the failure of a write to the references of a repository.
+/// Makes the error of a failed write to the references of a repository.
 pub(super) fn not_stored(source: &Source) -> impl FnOnce(git2::Error) -> WorktreeError + use<> {
     let path = source.common.join("refs");
     move |source| WorktreeError::Store { path, source }

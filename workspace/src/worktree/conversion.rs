@@ -1,8 +1,8 @@
 //! The conversion of files at a checkout: line ends, and the name of the blob in a file (gitattributes(5)).
 //!
-//! libgit2 looks for the attributes of each file in every directory above it: 27 system calls a file at a checkout,
-//! and 58 for each comparison. So a checkout uses no filters where nothing names a conversion. A comparison reads
-//! each file once: a file with the bytes of its blob is unchanged under every attribute.
+//! libgit2 looks for the attributes of each file in every directory above it: 27 system calls for each file at a
+//! checkout, and 58 for each comparison. So a checkout uses no filters if no attribute or setting names a conversion. A
+//! comparison reads each file once: a file with the bytes of its blob is unchanged under every attribute.
 
 use std::path::PathBuf;
 
@@ -10,13 +10,13 @@ use git2::{Config, Repository, TreeWalkMode, TreeWalkResult};
 
 use crate::links;
 
-/// The file that gives attributes to the files beside and beneath it.
+/// File with attributes of the files beside and beneath it.
 const ATTRIBUTES: &[u8] = b".gitattributes";
-/// The attributes of the host, for all its repositories.
+/// File with the attributes of all repositories of the host.
 const OF_HOST: &str = "/etc/gitattributes";
 
-/// Returns true if a checkout of HEAD may write a file with other bytes than its blob has. External filters such as git-lfs's count for
-/// none, because libgit2 runs no program.
+/// Returns true if a checkout of HEAD may write a file with other bytes than its blob has. External filters such as
+/// git-lfs's do not count, because libgit2 runs no program.
 pub(super) fn is_possible(git: &Repository) -> Result<bool, git2::Error> {
     let config = git.config()?;
     if is_converting_by_itself(&config) {
@@ -34,7 +34,7 @@ pub(super) fn is_possible(git: &Repository) -> Result<bool, git2::Error> {
     let mut is_named = false;
     let walked = tree.walk(TreeWalkMode::PreOrder, |_, entry| {
         if entry.name_bytes() == ATTRIBUTES {
-            // Not a blob, or unreadable: git decides.
+            // An entry that is no readable blob counts as a conversion, so that git decides.
             is_named |= git.find_blob(entry.id()).map_or(true, |blob| names_conversion(blob.content()));
         }
         if is_named { TreeWalkResult::Abort } else { TreeWalkResult::Ok }
@@ -44,12 +44,12 @@ pub(super) fn is_possible(git: &Repository) -> Result<bool, git2::Error> {
 
 /// Returns true if the settings alone convert the ends of lines.
 fn is_converting_by_itself(config: &Config) -> bool {
-    // `input` converts what is committed.
+    // `input` converts only committed files.
     config.get_bool("core.autocrlf").unwrap_or(false)
         || config.get_string("core.eol").is_ok_and(|eol| !eol.eq_ignore_ascii_case("lf"))
 }
 
-/// Returns true if a line gives an attribute by which a checkout changes files, or if the line is hard to read.
+/// Returns true if a line gives an attribute by which a checkout changes files, or if the line is hard to parse.
 fn names_conversion(text: &[u8]) -> bool {
     let is_converting = |word: &[u8]| {
         let word = word.trim_ascii();

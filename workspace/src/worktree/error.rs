@@ -14,7 +14,7 @@ use crate::tree::TreeError;
 /// Reason why a worktree could not be prepared, examined or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum WorktreeError {
-    /// The repository is missing, unusable or refuses.
+    /// The repository is missing, unusable or refused.
     #[error(transparent)]
     Git(#[from] GitError),
     /// The directory of worktrees could not be made.
@@ -26,7 +26,7 @@ pub enum WorktreeError {
     /// The directory of the worktree, or a file in its place, could not be opened.
     #[error("open the worktree")]
     OpenTree(#[source] OpenError),
-    /// The note that says whether the worktree is complete could not be locked, read or written.
+    /// The note that marks an incomplete worktree could not be locked, read or written.
     #[error("keep the note {path}")]
     Note { path: PathBuf, source: std::io::Error },
     /// The remains of an interrupted preparation or removal could not be removed.
@@ -38,13 +38,13 @@ pub enum WorktreeError {
     /// The working tree could not be made.
     #[error("make the directory {path}")]
     MakeTree { path: PathBuf, source: std::io::Error },
-    /// Git knows a worktree of that name at another place.
+    /// Git has a worktree of that name at another path.
     #[error("git has a worktree named {id} at {path}")]
     NameTaken { id: Name, path: PathBuf },
-    /// The files that tie the worktree to the repository could not be written.
+    /// The files that link the worktree to the repository could not be written.
     #[error("tie {path} to its repository")]
     Link { path: PathBuf, source: LinkError },
-    /// The part of the repository that is this worktree's own could not be made, read or removed.
+    /// The worktree's private part of the repository could not be made, read or removed.
     #[error("keep the worktree's own part of the repository in {path}")]
     Private {
         /// The directory, or the file in it.
@@ -57,7 +57,7 @@ pub enum WorktreeError {
     /// The repository could not be written.
     #[error("store what the run committed in {path}")]
     Store { path: PathBuf, source: git2::Error },
-    /// The worker's branch points at something of which a part is missing.
+    /// The worker's branch leads to an object that is missing or defective.
     #[error("{branch} is not moved to {commit}: the object {object} {why}")]
     Incomplete {
         branch: String,
@@ -66,10 +66,10 @@ pub enum WorktreeError {
         /// Defect of the object.
         why: &'static str,
     },
-    /// The worker put something else than files where its objects are.
+    /// The directory of the worker's objects has an entry other than a file or directory.
     #[error("nothing of the run's commits is taken over: {found}")]
     Planted { found: Irregular },
-    /// A tag or a stash of the worker names an object that is not whole.
+    /// A tag or a stash of the worker names an incomplete object.
     #[error("the tags and stashes of {task} are not kept: {object} {why}")]
     KeptIncomplete {
         task: Name,
@@ -101,7 +101,7 @@ pub enum WorktreeError {
         /// The step that failed.
         source: Box<WorktreeError>,
     },
-    /// The files that tie the worktree to the repository are missing or lead elsewhere, so its state cannot be told.
+    /// The files that link the worktree to the repository are missing or lead elsewhere, so its state is unknown.
     #[error("{path} is not tied to its repository any more")]
     Untied { path: PathBuf },
     /// libgit2 could not open the finished worktree.

@@ -1,9 +1,9 @@
 //! Files that git changes when it reads or writes them, by a program or an encoding (gitattributes(5), `filter` and
 //! `working-tree-encoding`). A checkout does neither, so these files are as the repository stores them.
 //!
-//! The contents of the filter are not fetched: they would take the space of all large files for each task, and most
-//! tasks need none. A filter that is required and cannot run refuses changed files by name, so a repository that
-//! encrypts gets no clear text.
+//! The contents of filtered files are not fetched: they would take the space of all large files for each task, and most
+//! tasks need none. If a filter is required and cannot run, git refuses changed files by name, so a repository with
+//! encrypted files gets no clear text.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -14,16 +14,16 @@ use std::path::{Path, PathBuf};
 use git2::{AttrCheckFlags, AttrValue, Index, IndexTime, Repository};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 
-/// Limit on the entries of an index that are looked through.
+/// Limit on the entries of an index that are examined.
 const MOST: usize = 500_000;
-/// Limit on the bytes of a file of attributes.
+/// Limit on the size of a file of attributes, in bytes.
 const LONGEST: usize = 1 << 20;
 /// Age of an unfiltered file, in seconds. Git compares a file with its object unless the file is older than the index,
 /// and would start the filter for that.
 const AGE: i64 = 10;
-/// Name that Git LFS gives to its filter.
+/// Name of the filter of Git LFS.
 const LFS: &str = "lfs";
-/// Directories that every run has on its path.
+/// Directories in the `PATH` of every run.
 const PATH: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 
 /// Attributes that change the content of files between the repository and a working tree. libgit2 knows neither.
@@ -124,13 +124,13 @@ impl Filtered {
     }
 }
 
-/// Returns a name of the repository for a sentence, without characters that could end its quotes.
+/// Returns a name of the repository in a form for sentences, without characters that could end its quotes.
 pub(super) fn plain(name: &str) -> String {
     name.chars().filter(|c| !c.is_control() && *c != '`').take(200).collect()
 }
 
-/// Returns true if a file of attributes names one of these attributes. Asking git for each file of the tree would take
-/// long.
+/// Returns true if a file of attributes names one of these attributes. A question to git about each file of the tree
+/// would take long.
 fn names_an_attribute(git: &Repository, index: &Index) -> bool {
     let names = |bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);

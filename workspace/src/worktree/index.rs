@@ -1,7 +1,7 @@
 //! The index of a worktree as a run left it. `git gc` and `repack` of the repository read it, and fail at a missing
 //! object in it.
 //!
-//! Beside its entries an index has extensions (gitformat-index(5)), some of which name objects as well.
+//! In addition to its entries, an index has extensions (gitformat-index(5)), some of which name objects as well.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -14,17 +14,17 @@ use crate::links;
 
 /// Mode of an entry that stands for a submodule.
 pub(super) const SUBMODULE: u32 = 0o160_000;
-/// Bytes of the name of an object, and of the digest at the end.
+/// Length of an object id, and of the digest at the end of the file, in bytes.
 const NAME: usize = 20;
-/// Bytes of an entry before its name, without the second flags.
+/// Length of an entry before its name, without the second flags, in bytes.
 const FIXED: usize = 62;
 /// Flag of an entry that has second flags.
 const EXTENDED: u16 = 0x4000;
 
-/// Leaves only names of objects of the repository in an index. Returns true if the index had to be removed.
+/// Leaves only ids of objects of the repository in an index. Returns true if the index had to be removed.
 ///
 /// # Errors
-/// Where the file cannot be removed or written.
+/// Fails if the file cannot be removed or written.
 pub(super) fn settle(path: &Path, source: &Source, branch: &str) -> std::io::Result<bool> {
     let Ok(meta) = path.symlink_metadata() else { return Ok(false) };
     if meta.is_dir() {
@@ -32,7 +32,7 @@ pub(super) fn settle(path: &Path, source: &Source, branch: &str) -> std::io::Res
     }
     let is_settled = || -> Option<()> {
         let odb = source.git().odb().ok()?;
-        // An index that libgit2 cannot read, such as a split one, is removed.
+        // An index that libgit2 cannot read, such as a split index, is removed.
         let mut index = Index::open(path).ok()?;
         let known = blobs(source, branch).unwrap_or_default();
         let is_blob = |id: Oid| id.is_zero() || known.contains(&id) || is(&odb, id, ObjectType::Blob);
@@ -108,7 +108,7 @@ fn starts(bytes: &[u8]) -> Option<Vec<usize>> {
         let flags = u16::from_be_bytes(entry.get(FIXED - 2..FIXED)?.try_into().ok()?);
         let mut name = if flags & EXTENDED == 0 { FIXED } else { FIXED + 2 };
         if version == 4 {
-            // The number of bytes that this name does not share with the one before, seven bits in each byte.
+            // The number of bytes that this name does not share with the name before it, seven bits in each byte.
             name += entry.get(name..)?.iter().position(|byte| byte & 0x80 == 0)? + 1;
         }
         let end = name + entry.get(name..)?.iter().position(|byte| *byte == 0)?;

@@ -1,4 +1,4 @@
-//! Objects of Git LFS that a run made: taken over beside the objects of git.
+//! Takes over objects of Git LFS that a run made, in addition to the objects of git.
 //!
 //! git-lfs keeps them in `.git/lfs/objects`, named by the SHA-256 of their content. A run has an empty store of its
 //! own. It finds the repository's store beside the object directory that its own objects borrow from.
@@ -16,7 +16,7 @@ use super::WorktreeError;
 use super::private::{Private, STORE};
 
 impl Private<'_> {
-    /// Takes over each object whose content has the digest in its name. All other files are left behind.
+    /// Takes over each object whose content has the digest in its name. All other files are dropped.
     pub(super) fn keep_large(&self) -> Result<(), WorktreeError> {
         let store_dir = self.dir().join(STORE).join("objects");
         let shared = self.links.common.join(STORE).join("objects");
@@ -27,7 +27,7 @@ impl Private<'_> {
             if target.symlink_metadata().is_ok() {
                 continue;
             }
-            // A later try may find the space.
+            // If the disk is full, a later call may succeed.
             let failed = |error: std::io::Error| WorktreeError::Store {
                 path: shared.clone(),
                 source: git2::Error::from_str(&error.to_string()),
@@ -62,8 +62,8 @@ fn place_of(name: &str) -> Option<PathBuf> {
     is_digest.then(|| Path::new(&name[..2]).join(&name[2..4]))
 }
 
-/// Compares the content of a file with its name. A file with a second hard link is refused, because it could still be
-/// changed through that.
+/// Compares the content of a file with its name. A file with a second hard link is refused, because its content could
+/// still be changed through the other link.
 fn is_whole(path: &Path, name: &str) -> std::io::Result<bool> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let Ok(mut file) = fs::OpenOptions::new().read(true).custom_flags(flags).open(path) else {

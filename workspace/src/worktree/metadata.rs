@@ -1,5 +1,5 @@
-//! The metadata of a worktree (`HEAD`, index, logs, states of a rebase). A run works on a copy, which becomes the
-//! repository's when the run has ended.
+//! The metadata of a worktree (`HEAD`, index, logs, states of a rebase). A run works on a copy, which replaces the
+//! repository's own metadata after the run.
 //!
 //! Git reads `.git/worktrees/<id>` of every worktree when it fetches, packs or checks a repository, and fails at the
 //! name of a missing object. The objects of a run are private until its end, so all files that name them are private as
@@ -31,7 +31,8 @@ const MODULES: &str = "modules";
 const FIXED: [&str; 2] = [SETTINGS, "locked"];
 /// File of the settings of one worktree.
 const SETTINGS: &str = "config.worktree";
-/// Limit on the depth of the directories that are copied and looked through. Git's own are less deep, but for long names of references.
+/// Limit on the depth of directories that are copied or searched. Only long names of references make git's own
+/// directories deeper than a few levels.
 const DEPTH: usize = 64;
 /// Files with a commit of a rebase on the first line, which `git prune` reads (`add_rebase_files` in git's reachable.c).
 const REBASE: [&str; 4] =

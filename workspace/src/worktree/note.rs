@@ -1,4 +1,4 @@
-//! The note beside a worktree that says whether it is complete.
+//! Note beside a worktree that marks it as incomplete.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -10,8 +10,8 @@ use super::WorktreeError;
 use crate::name::Name;
 use lease::lock;
 
-/// A file beside the worktree, out of the worker's reach. It is locked while the worktree is made or removed, and it is not empty as
-/// long as the worktree is incomplete and holds no work.
+/// File beside the worktree that the worker cannot reach. It is locked while the worktree is made or removed, and it is
+/// not empty as long as the worktree is incomplete and contains no work.
 pub(crate) struct Note {
     file: File,
     path: PathBuf,
@@ -27,7 +27,7 @@ impl Note {
         Ok(Self { file, path, incomplete })
     }
 
-    /// Records, durably, that the place holds no work until the note is removed.
+    /// Records durably that the worktree contains no work until the note is removed.
     pub(crate) fn mark_incomplete(&mut self) -> Result<(), WorktreeError> {
         self.file
             .write_all(b"incomplete\n")

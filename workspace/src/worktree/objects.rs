@@ -1,8 +1,8 @@
 //! Objects that a run made, examined one by one before they reach the repository.
 //!
-//! Git fails at a broken object in the repository, whether a reference names it or not: `gc` and `repack` at a tree
-//! that has a file in place of a directory, `fsck` at a commit without an author. The name of an object is the digest
-//! of its content, and does not exclude this.
+//! Git fails at a broken object in the repository, even if no reference leads to it: `gc` and `repack` fail at a tree
+//! with a file in place of a directory, `fsck` fails at a commit without an author. The id of an object is the digest
+//! of its content, which does not exclude such defects.
 //!
 //! See decision 0269.
 
@@ -14,45 +14,45 @@ use git2::{ObjectType, Odb, Oid};
 use super::WorktreeError;
 use crate::git::Source;
 
-/// Reason of an object that git cannot read.
+/// Defect: git cannot read the object.
 const UNREADABLE: &str = "cannot be read";
-/// Reason of an object that is not there.
+/// Defect: the object does not exist.
 const MISSING: &str = "is missing";
-/// Reason of an object that is malformed for its kind.
+/// Defect: the object is malformed for its kind.
 const MALFORMED: &str = "has not the form that git gives to such an object";
-/// Reason of an object that names an object of another kind, such as a tree in place of a file.
+/// Defect: the object names an object of another kind, such as a tree in place of a file.
 const MISNAMED: &str = "names an object of another kind";
-/// Reason of a tree that leads out of a working tree.
+/// Defect: the tree leads out of a working tree.
 const HOSTILE: &str = "has an entry that git refuses to check out";
-/// Bytes of the name of an object.
+/// Length of an object id, in bytes.
 const NAME: usize = 20;
 
-/// An object that keeps a reference from being taken over.
+/// Object that keeps a reference from being taken over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) object: Oid,
-    /// The reason, to be read after the object.
+    /// Defect as the rest of a sentence about the object.
     pub(crate) why: &'static str,
 }
 
-/// The objects of a run. All complete ones are in the repository.
+/// Objects of a run. The repository has all complete objects among them.
 pub(crate) struct Objects<'a> {
     own: Odb<'static>,
     shared: Odb<'a>,
     names: HashSet<Oid>,
     broken: HashMap<Oid, &'static str>,
-    /// Faults of the examined objects; none for a complete one.
+    /// Faults of the examined objects; none for a complete object.
     looked: HashMap<Oid, Option<Fault>>,
     /// Complete objects of the run, each after the objects in it.
     whole: Vec<Oid>,
 }
 
 impl<'a> Objects<'a> {
-    /// Copies the objects of a directory into the repository, except for broken and incomplete ones: the objects of the
-    /// repository count as complete in every later run.
+    /// Copies the objects of a directory into the repository, except broken and incomplete objects, because the objects
+    /// of the repository count as complete in every later run.
     ///
     /// # Errors
-    /// [`WorktreeError::Store`] where the repository cannot be written.
+    /// [`WorktreeError::Store`] if the repository cannot be written.
     pub(super) fn take(dir: &Path, source: &'a Source) -> Result<Self, WorktreeError> {
         let failed = |source| WorktreeError::Publish { path: dir.to_owned(), source };
         let not_stored = |error| WorktreeError::Store { path: source.common.join("objects"), source: error };
@@ -74,7 +74,7 @@ impl<'a> Objects<'a> {
                 continue;
             };
             match kinds.examine(object.kind(), object.data()) {
-                // A file names nothing, so nothing of it is missing.
+                // A blob names no other objects, so it is complete.
                 Ok(()) if object.kind() == ObjectType::Blob => {
                     shared.write(object.kind(), object.data()).map_err(not_stored)?;
                 }
@@ -87,7 +87,7 @@ impl<'a> Objects<'a> {
         for name in &naming {
             objects.fault(*name);
         }
-        // An interruption leaves no object before those that it names.
+        // The order matters: after an interruption, the repository has no object without the objects that it names.
         for name in objects.whole.iter().filter(|name| naming.contains(name)) {
             let object = objects.own.read(*name).map_err(failed)?;
             objects.shared.write(object.kind(), object.data()).map_err(not_stored)?;
@@ -98,8 +98,8 @@ impl<'a> Objects<'a> {
     /// Returns the reason why an object, or an object that it names, is not complete in the repository; none if all
     /// are. Objects that the repository had before count as complete.
     pub(crate) fn fault(&mut self, tip: Oid) -> Option<Fault> {
-        // Path from the tip to the present object, each object with the names that are left to follow. A recursion
-        // would overflow the stack on a long history.
+        // Path from the tip to the present object. Each object on it has the ids that are still to be followed. A
+        // recursion would overflow the stack on a long history.
         let mut way = vec![(tip, vec![tip])];
         while let Some((at, left)) = way.last_mut() {
             let Some(next) = left.pop() else {
@@ -139,7 +139,7 @@ impl<'a> Objects<'a> {
         if let Some(why) = self.broken.get(&id) {
             return Err(why);
         }
-        // A file names nothing, and may be large.
+        // A blob names no other objects, and may be large.
         if self.own.read_header(id).is_ok_and(|(_, kind)| kind == ObjectType::Blob) {
             return Ok(Vec::new());
         }
@@ -149,7 +149,7 @@ impl<'a> Objects<'a> {
     }
 }
 
-/// Kinds of the objects that other objects name.
+/// Kinds of objects that other objects name.
 struct Kinds<'a> {
     own: &'a Odb<'static>,
     shared: &'a Odb<'a>,
@@ -171,14 +171,14 @@ impl Kinds<'_> {
     }
 }
 
-/// An object that another one names.
+/// Object that another object names.
 #[derive(Debug, PartialEq, Eq)]
 struct Part {
     id: Oid,
     kind: ObjectType,
 }
 
-/// Returns the names in an object, or its defect. The commit of a submodule is in another repository, and left out.
+/// Returns the ids in an object, or its defect. The commit of a submodule is in another repository, and left out.
 fn parts(kind: ObjectType, data: &[u8]) -> Result<Vec<Part>, &'static str> {
     match kind {
         ObjectType::Commit => of_commit(data).ok_or(MALFORMED),
@@ -208,7 +208,7 @@ fn of_tag(data: &[u8]) -> Option<Vec<Part>> {
     rest[end..].starts_with(b"\ntag ").then(|| vec![Part { id, kind }])
 }
 
-/// Returns the name in a line of an object that begins so, and the rest.
+/// Returns the id in a line of an object that begins with the word, and the rest of the object.
 fn header<'a>(data: &'a [u8], word: &[u8]) -> Option<(Oid, &'a [u8])> {
     let (id, rest) = data.strip_prefix(word)?.split_at_checked(2 * NAME)?;
     let id = Oid::from_str(std::str::from_utf8(id).ok()?).ok()?;
@@ -229,7 +229,7 @@ fn of_tree(mut data: &[u8]) -> Result<Vec<Part>, &'static str> {
             0o100_000 | 0o120_000 => Some(ObjectType::Blob),
             _ => None,
         };
-        // Two programs would see different files behind a name that appears twice.
+        // Two programs would read different files under a name that appears twice.
         let mut sorted = name.to_vec();
         sorted.extend((kind == Some(ObjectType::Tree)).then_some(b'/'));
         if !names.insert(name) || before.is_some_and(|before| before >= sorted) {
@@ -242,7 +242,7 @@ fn of_tree(mut data: &[u8]) -> Result<Vec<Part>, &'static str> {
     Ok(parts)
 }
 
-/// The first entry of the rest of a tree.
+/// First entry of the rest of a tree.
 struct Entry<'a> {
     mode: u32,
     name: &'a [u8],
@@ -261,13 +261,14 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Returns true if git refuses to check out an entry of this name (`git fsck`: `hasDot`, `hasDotdot`, `hasDotgit`, `fullPathname`).
+/// Returns true if git refuses to check out an entry of this name (`git fsck`: `hasDot`, `hasDotdot`, `hasDotgit`,
+/// `fullPathname`).
 fn is_hostile(name: &[u8]) -> bool {
     name.is_empty() || matches!(name, b"." | b"..") || name.contains(&b'/') || is_git_on_ntfs(name)
 }
 
-/// Returns true for `.git` and its short name on NTFS, also with the endings that NTFS ignores: git checks out none of them
-/// on any host (git-config(1), `core.protectNTFS`).
+/// Returns true for `.git` and its short name on NTFS, also with the endings that NTFS ignores. Git checks out none of
+/// them on any host (git-config(1), `core.protectNTFS`).
 fn is_git_on_ntfs(name: &[u8]) -> bool {
     let name = name.to_ascii_lowercase();
     [&b".git"[..], b"git~1"].into_iter().filter_map(|git| name.strip_prefix(git)).any(|rest| {

@@ -1,9 +1,9 @@
 //! The private part of a worktree in the repository's `.git`, and the view of `.git` that a worker gets.
 //!
-//! A worker sees a `.git` that is assembled for it. It reads the settings, the hooks and the existing objects. It writes to an
-//! object store of its own, which borrows from the shared one, to its own branch, to its tags and stashes, to a copy of the worktree's
-//! metadata, and to a copy of the packed references, because git locks those at each commit. Its writes reach the repository only by
-//! [`Private::publish`](super::publish).
+//! A worker sees a `.git` that is assembled for it. It reads the settings, the hooks and the existing objects. It
+//! writes to an object store of its own, which borrows from the shared store, to its own branch, to its tags and
+//! stashes, to a copy of the worktree's metadata, and to a copy of the packed references, because git locks those at
+//! each commit. Its writes reach the repository only by [`Private::publish`](super::publish).
 //!
 //! See decision 0027.
 
@@ -21,9 +21,9 @@ use crate::tree::remove_tree;
 
 /// Directory of git-lfs in a `.git`.
 pub(super) const STORE: &str = "lfs";
-/// The directory in `.git` that holds the private parts of all worktrees. Git knows no such name.
+/// Directory in `.git` with the private parts of all worktrees. Git itself has no such directory.
 const HOME: &str = "supervisor";
-/// Entries of a `.git` that a worker reads unchanged, if they exist: settings, hooks, and the files that those name.
+/// Entries of a `.git` that a worker reads unchanged, if they exist: settings, hooks, and files that these name.
 const SHOWN: [&str; 8] =
     ["HEAD", "config", "config.worktree", "description", "hooks", "info", "modules", "shallow"];
 
@@ -31,7 +31,7 @@ const SHOWN: [&str; 8] =
 const OF_MAIN: [&str; 5] =
     ["core.bare", "core.worktree", "core.sparseCheckout", "core.sparseCheckoutCone", "index.sparse"];
 
-/// The private part of one worktree.
+/// Private part of one worktree.
 #[derive(Debug)]
 pub(crate) struct Private<'a> {
     pub(crate) links: &'a Links,
@@ -74,8 +74,8 @@ impl Private<'_> {
         Oid::from_str(&links::read(&self.dir().join("given"))?).ok()
     }
 
-    /// Makes the private part anew, for a branch that points at `tip`.
-    /// With `keeps_large`, git-lfs has a store in it.
+    /// Makes the private part anew, for a branch whose tip is `tip`. With `keeps_large`, it contains a store for
+    /// git-lfs.
     pub(crate) fn provide(&self, source: &Source, tip: Oid, keeps_large: bool) -> Result<(), WorktreeError> {
         source.shared(|| self.discard())?;
         let dir = self.dir();
@@ -90,8 +90,8 @@ impl Private<'_> {
                 fs::create_dir_all(dir.join(STORE).join("objects"))?;
                 fs::create_dir_all(self.links.common.join(STORE))?;
             }
-            // Absolute, because git-lfs looks for the shared objects beside this path, and not beside the `objects` of
-            // the `.git` that the worker sees.
+            // The path is absolute, because git-lfs looks for the shared objects beside this path, and not beside the
+            // `objects` of the `.git` that the worker sees.
             let shared = self.home().join("shared");
             fs::write(dir.join("objects/info/alternates"), format!("{}\n", shared.display()))?;
             fs::write(self.heads().join(self.id.as_str()), format!("{tip}\n"))?;
@@ -113,8 +113,8 @@ impl Private<'_> {
         fs::write(dir.join("given"), format!("{tip}\n")).map_err(failed)
     }
 
-    /// Gives a new worktree the settings of the main worktree alone, as `git worktree add` does. Settings about the
-    /// files of the main worktree are left out, because the new one has all files.
+    /// Gives a new worktree the settings that belong to the main worktree alone, as `git worktree add` does. Settings
+    /// about the files of the main worktree are left out, because the new worktree has all files.
     fn take_settings(&self, source: &Source, settings: &Path) {
         let is_used = source.git().config().and_then(|all| all.get_bool("extensions.worktreeConfig"));
         let text = links::read_whole(&self.links.common.join("config.worktree")).unwrap_or_default();
@@ -139,11 +139,11 @@ impl Private<'_> {
         }
     }
 
-    /// Removes the private part. The worker's writes in it have been taken over before.
+    /// Removes the private part, after the worker's writes in it were taken over.
     pub(crate) fn discard(&self) -> Result<(), WorktreeError> {
         let home = self.home();
         fs::create_dir_all(&home).map_err(|source| WorktreeError::Private { path: home.clone(), source })?;
-        // The mark of completeness goes first, so that a crash leaves no half private part that looks complete.
+        // The mark of completeness is removed first, so that after a crash no incomplete private part looks complete.
         match fs::remove_file(self.dir().join("given")) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
                 return Err(WorktreeError::Private { path: self.dir(), source });
@@ -180,14 +180,14 @@ impl Private<'_> {
         shown.extend([
             lend(common.join("objects"), self.objects()),
             show(common.join(HOME).join("shared"), common.join("objects")),
-            // For tags and the stash.
+            // The directory is for tags and the stash.
             lend(common.join("refs"), dir.join("refs")),
             show(common.join("refs/heads"), dir.join("refs/heads")),
             lend(common.join(&heads), self.heads()),
             lend(common.join("logs"), dir.join("logs")),
             show(common.join("logs/refs/heads"), dir.join("logs/refs/heads")),
             lend(common.join(&logs), dir.join(&logs)),
-            // A link, because git makes the lock beside the file that the link leads to.
+            // This entry is a link, because git makes the lock beside the file to which the link leads.
             lend(common.join(HOME).join("packed"), dir.join("packed")),
             Shown::Link {
                 at: common.join("packed-refs"),
@@ -207,7 +207,7 @@ impl Private<'_> {
         }
         let named = source.named_files();
         shown.extend(named.iter().cloned().map(itself));
-        // Files that tie the worktree to the repository, or name programs that git starts.
+        // These files link the worktree to the repository, or name programs that git starts.
         for name in ["commondir", "gitdir", "config.worktree"] {
             shown.push(itself(self.links.metadata.join(name)));
         }

@@ -1,7 +1,7 @@
-//! Taking over what a worker wrote into the private part of its worktree: new objects, and its own branch.
+//! Takes over the new objects and the branch of a worker from the private part of its worktree.
 //!
-//! The worker is gone, and everything here is as it left it. Nothing is believed: an object is read, which checks it
-//! against its name, and written anew; the branch moves only to a commit of which nothing is missing.
+//! The worker has ended, and all files here are its work, so none is trusted. An object is read, which checks it
+//! against its id, and written anew. The branch moves only to a commit whose objects are all complete.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,19 +18,19 @@ use crate::links;
 
 /// Limit on the references that name one another (`SYMREF_MAXDEPTH` of git's refs.h).
 const LINKS: usize = 5;
-/// Entry for the log of the branch.
+/// Message in the log of the branch.
 const TOLD: &str = "supervisor: taken over from the run";
 
-/// The end of a private part, of which the branch is in the repository.
+/// Result for a private part whose branch is in the repository now.
 #[derive(Debug, Default)]
 pub(crate) struct Published {
-    /// Files of the worktree's metadata that were removed, because they name objects that are not there.
+    /// Files of the worktree's metadata that were removed, because they name missing objects.
     pub(crate) gone: Vec<PathBuf>,
     /// Reason why not all tags and stashes are kept.
     pub(crate) not_kept: Option<WorktreeError>,
 }
 
-/// The end of a private part whose worktree is gone.
+/// Result for a private part whose worktree is gone.
 #[derive(Debug, Default)]
 pub(crate) struct Departed {
     /// Reason why not all tags and stashes are kept.
@@ -39,7 +39,7 @@ pub(crate) struct Departed {
     pub(crate) head: Option<String>,
 }
 
-/// The end of a private part of which the objects are in the repository.
+/// Result for a private part whose objects are in the repository now.
 struct TakenOver {
     /// Result for the branch, with the reason why not all tags and stashes are kept.
     references: Result<Option<WorktreeError>, WorktreeError>,
@@ -47,21 +47,22 @@ struct TakenOver {
 }
 
 impl Private<'_> {
-    /// Takes over the worker's objects and references, and removes the private part. Does nothing if there is none. An interrupted
-    /// call is repeated by the next.
+    /// Takes over the worker's objects and references, and removes the private part. Does nothing if there is none. The
+    /// next call repeats an interrupted call.
     ///
     /// # Errors
-    /// The branch could not be moved, or nothing could be taken over.
+    /// Fails if the branch could not be moved, or nothing could be taken over.
     pub(crate) fn publish(&self, source: &Source) -> Result<Published, WorktreeError> {
         let Some(given) = self.given() else { return Ok(Published::default()) };
         let TakenOver { references, gone } = source.shared(|| self.take_over(source, given))?;
-        // The objects that cannot be taken over now will not be whole later either: the next run begins from the repository.
+        // Objects that cannot be taken over now cannot be later either, because the next run begins from the
+        // repository.
         self.discard()?;
         references.map(|not_kept| Published { gone, not_kept })
     }
 
-    /// Takes over the objects and references alone, and removes the private part: the metadata is of no use without the
-    /// worktree, but for the commit of a detached `HEAD`. Returns the report.
+    /// Takes over the objects and references alone, and removes the private part. Without the worktree, only the commit
+    /// of a detached `HEAD` is of use in the metadata.
     pub(crate) fn publish_commits(&self, source: &Source) -> Result<Departed, WorktreeError> {
         let Some(given) = self.given() else { return Ok(Departed::default()) };
         let taken = source.shared(|| {
@@ -71,15 +72,15 @@ impl Private<'_> {
             let head = beside::keep_head(source, self.id, &written)?;
             references.map(|not_kept| Departed { not_kept, head })
         });
-        // A later try may find the space.
+        // If the disk is full, a later call may succeed.
         if !matches!(taken, Err(WorktreeError::Store { .. })) {
             self.discard()?;
         }
         taken
     }
 
-    /// Takes over the objects, then the references and the metadata: each step names only objects that the steps before it have
-    /// put into the repository. Returns the result for the references, and the removed files of the metadata.
+    /// Takes over the objects, then the references and the metadata. Each step names only objects that earlier steps
+    /// have put into the repository. Returns the result for the references, and the removed files of the metadata.
     fn take_over(&self, source: &Source, given: Oid) -> Result<TakenOver, WorktreeError> {
         let (references, gone) = match self.take_objects(source) {
             Ok(mut objects) => {
@@ -89,12 +90,12 @@ impl Private<'_> {
                 }
                 (references, self.take_metadata(source, &mut objects))
             }
-            // A later try may find the space.
+            // If the disk is full, a later call may succeed.
             Err(error @ WorktreeError::Store { .. }) => return Err(error),
-            // Without its objects, the metadata of the run names missing ones.
+            // Without its objects, the metadata of the run names missing objects.
             Err(error) => (Err(error), forget_missing(source, self.links, &self.branch, None)),
         };
-        // The commits of a detached HEAD are named by the metadata alone.
+        // Only the metadata names the commits of a detached HEAD.
         Ok(TakenOver { references, gone: gone? })
     }
 
@@ -125,7 +126,7 @@ impl Private<'_> {
 
     /// Copies the objects that the worker made.
     fn copy_objects<'s>(&self, source: &'s Source) -> Result<Objects<'s>, WorktreeError> {
-        // What the worker wrote there may name any directory.
+        // The worker may have written the path of any directory into this file.
         let borrowed = self.objects().join("info/alternates");
         match fs_err::remove_file(&borrowed) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
@@ -136,13 +137,13 @@ impl Private<'_> {
         Objects::take(&self.objects(), source)
     }
 
-    /// Returns the commit on which the worker left its branch; none if there is no whole private part.
+    /// Returns the commit at which the worker left its branch; none if there is no complete private part.
     pub(crate) fn worker_tip(&self) -> Option<Oid> {
         let given = self.given()?;
         Some(self.tip().unwrap_or(given))
     }
 
-    /// Returns the commit that the worker's branch points at.
+    /// Returns the commit at the tip of the worker's branch.
     fn tip(&self) -> Option<Oid> {
         self.branch_tip(&format!("refs/heads/{}", self.branch))
     }
@@ -189,7 +190,7 @@ impl Private<'_> {
             .map_err(|source| WorktreeError::Link { path: self.links.tree.clone(), source })
     }
 
-    /// Refuses a tip from which something cannot be reached.
+    /// Refuses a tip whose history has a missing or defective object.
     fn refuse_incomplete(
         &self,
         source: &Source,

@@ -1,4 +1,4 @@
-//! The end of a run in a worktree: its work is taken over, and traps that it planted are removed.
+//! Ends the work of a run in a worktree: takes the work over, and removes traps that it planted.
 //!
 //! See decision 0213.
 
@@ -17,14 +17,14 @@ use crate::irregular;
 use crate::links::{self, Links};
 use crate::open::{self, OpenError};
 
-/// Limit on the listed paths that were set aside.
+/// Limit on the listed paths of renamed entries.
 const NAMED: usize = 50;
 
 /// Result of sealing a worktree.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sealed {
-    /// Repositories in the worktree that were renamed, because git would run what their settings name; an index and a log of
-    /// HEAD that were removed, because they cannot be read or name objects that are not there.
+    /// Repositories in the worktree that were renamed, because git would run programs that their settings name. Also an
+    /// index and a log of HEAD that were removed, because they cannot be read or name missing objects.
     pub set_aside: Vec<PathBuf>,
     /// Number of further paths that were set aside.
     #[serde(default)]
@@ -34,22 +34,23 @@ pub struct Sealed {
     /// Reason why not all tags and stashes of the run are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_kept: Option<String>,
-    /// True if the owner of the repository has removed the worktree during the run. Its files may be what a removal has
-    /// left, and no result.
+    /// True if the owner of the repository has removed the worktree during the run. Its files may be remains of that
+    /// removal, and are no result.
     #[serde(default)]
     pub is_removed: bool,
 }
 
 impl Worktree {
-    /// Takes over what a run committed, and makes the worktree safe to look at.
+    /// Takes over the commits of a run, and makes the worktree safe to inspect.
     ///
-    /// Only after the run's end, for the holder of the worktree's lease. First the worktree loses its `.git`, by which git finds
-    /// everything else. It gets `.git` back when git follows nothing any more that the worker wrote: the files that tie the
-    /// worktree to the repository are written anew, and every repository inside is renamed, because git would run the programs that
-    /// its settings name. An interrupted call is repeated by the next call, or by the next preparation.
+    /// Called only after the end of the run, by the owner of the worktree's lease. First the worktree loses its `.git`,
+    /// by which git finds everything else. It gets `.git` back once git follows no file any more that the worker wrote:
+    /// the files that link the worktree to the repository are written anew, and every repository inside is renamed,
+    /// because git would run programs that its settings name. An interrupted call is repeated by the next call, or by
+    /// the next preparation.
     ///
     /// # Errors
-    /// [`WorktreeError::Withheld`] if a step fails: the worktree has no `.git` until a person has looked.
+    /// [`WorktreeError::Withheld`] if a step fails. The worktree has no `.git` until a person has inspected it.
     pub fn seal(&self) -> Result<Sealed, WorktreeError> {
         let source = Source::open(&self.repository)?;
         let links = self.links(&source, &self.directory());
@@ -74,7 +75,8 @@ impl Worktree {
             Published { gone, ..Published::default() }
         };
         if !links.has_index() {
-            // The next `git commit` there would delete all files. A HEAD without a commit leaves nothing to make it of.
+            // Without an index, the next `git commit` there would delete all files. If HEAD has no commit, no index can
+            // be made.
             source.shared(|| provide_index(&links)).unwrap_or_default();
         }
         set_aside.extend(gone);
@@ -92,7 +94,7 @@ impl Worktree {
         let given = private.given();
         let departed = private.publish_commits(source)?;
         if let Some(given) = given.filter(|_| links.other_tree().is_some()) {
-            // An index that cannot be read is the owner's to look at.
+            // An unreadable index is left to the owner.
             source.shared(|| self.follow_branch(source, links, given)).unwrap_or_default();
         }
         let not_kept = departed.not_kept.unwrap_or_else(|| WorktreeError::Gone {
@@ -120,23 +122,23 @@ impl Worktree {
         index.write()
     }
 
-    /// Leaves nothing that git follows and the worker wrote.
+    /// Renames all entries that git follows and the worker wrote.
     fn close(&self, links: &Links) -> Result<Vec<PathBuf>, WorktreeError> {
         untie(links)?;
         self.disarm(links)?;
         let mut set_aside = aside::put_embedded(&links.tree)?;
-        // `git submodule update` takes a repository that is there already for its own.
+        // `git submodule update` would take an existing repository for its own.
         set_aside.extend(aside::put(&links.metadata, c"modules")?);
         Ok(set_aside)
     }
 
-    /// Removes what would make git wait or run something before the worktree is opened.
+    /// Removes entries that would make git wait or run a program, before the worktree is opened.
     pub(crate) fn disarm(&self, links: &Links) -> Result<(), WorktreeError> {
-        // A repository in its place; it may be worth something to somebody.
+        // A repository in place of the file `.git` is kept, because it may contain work.
         if links.tree.join(".git").symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
             aside::put(&links.tree, c".git")?;
         }
-        // HEAD or the index as a FIFO: git would wait for it. As a link: git would write where it leads.
+        // Git would wait for a HEAD or index that is a FIFO, and write to the target of a link.
         irregular::remove_planted(&links.metadata)
             .map_err(|(path, source)| WorktreeError::Private { path, source })?;
         match self.private(links).settings() {
@@ -147,14 +149,14 @@ impl Worktree {
         }
     }
 
-    /// Puts right the files that say which repository the worktree is of.
+    /// Repairs the files that name the repository of the worktree.
     fn tie(&self, links: &Links) -> Result<(), WorktreeError> {
         let failed = |source| WorktreeError::Link { path: links.tree.clone(), source };
         if links.are_good(&self.branch()) { Ok(()) } else { links.write(&self.branch()).map_err(failed) }
     }
 }
 
-/// Takes away the file by which git finds the repository of a working tree.
+/// Removes the file by which git finds the repository of a working tree.
 fn untie(links: &Links) -> Result<(), WorktreeError> {
     let path = links.tree.join(".git");
     let failed = |source| WorktreeError::SetAside { path: path.clone(), source };

@@ -132,7 +132,7 @@ impl dyn AnyReply {
     /// Returns the reply as its type.
     ///
     /// # Errors
-    /// It is the reply of another verb.
+    /// Fails if the reply is of another verb.
     pub fn typed<T: 'static>(self: Box<Self>) -> Result<T, Failure> {
         typed(self)
     }
@@ -140,7 +140,7 @@ impl dyn AnyReply {
     /// Returns a reference to the reply as its type.
     ///
     /// # Errors
-    /// It is the reply of another verb.
+    /// Fails if the reply is of another verb.
     pub fn as_typed<T: 'static>(&self) -> Result<&T, Failure> {
         (self as &dyn Any).downcast_ref().ok_or_else(of_another_type)
     }

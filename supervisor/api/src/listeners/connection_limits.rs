@@ -27,7 +27,7 @@ pub(super) struct ConnectionLimits {
     pub(super) rate: u32,
 }
 
-/// An exceeded limit.
+/// Limit that a new connection would exceed, with its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ConnectionLimit {
     /// Limit on one group.

@@ -37,7 +37,7 @@ pub(super) struct Connection {
     pub(super) leave: CancellationToken,
 }
 
-/// Connections of one group.
+/// Connections of one group: of a user, a process or a run.
 #[derive(Debug, Default)]
 pub(super) struct GroupConnections {
     pub(super) open: usize,

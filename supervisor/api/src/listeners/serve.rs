@@ -67,7 +67,7 @@ pub(super) struct BoundedListener {
 pub struct ApiRouter {
     /// Answers requests. Each must carry a [`Peer`] extension.
     pub router: Router,
-    /// Admission control.
+    /// Limits on requests in progress, for each caller and for all together.
     pub admission: Arc<RequestAdmission>,
 }
 

@@ -27,7 +27,7 @@ pub(super) struct CallerUsage {
     pub(super) noted: Option<Instant>,
     /// Permits for requests being processed.
     pub(super) permits: Arc<Semaphore>,
-    /// Permit for a slow request.
+    /// Permit for a request that may take long: one at a time.
     pub(super) slow_permit: Arc<Semaphore>,
     bucket: Bucket,
 }

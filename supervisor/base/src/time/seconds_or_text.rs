@@ -8,7 +8,6 @@ use serde::de::{Error, Visitor};
 /// A number of seconds, or the text that a person would write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SecondsOrText {
-    /// Whole seconds.
     Seconds(u64),
     /// Text, not yet parsed.
     Text(String),

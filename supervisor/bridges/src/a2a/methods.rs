@@ -27,7 +27,7 @@ const NAME: usize = 256;
 /// Default page size of a list.
 const PAGE: u32 = 50;
 
-/// Result of a method.
+/// Reply to a method of JSON-RPC.
 #[derive(Debug)]
 pub(super) enum MethodResult {
     /// A single response.

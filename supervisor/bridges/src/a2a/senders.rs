@@ -36,7 +36,7 @@ impl A2aCaller {
     }
 }
 
-/// Refusal of a request.
+/// Reason for which the request of a sender is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SenderRefusal {
     /// The token is missing or unknown.

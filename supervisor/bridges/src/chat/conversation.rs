@@ -33,7 +33,7 @@ pub(super) struct Conversation {
     pub(super) rate_limit: SenderRates,
 }
 
-/// Kind of a message.
+/// Meaning of a message by its form.
 enum MessageKind {
     /// A command: its word without the slash, and the rest.
     Command(String, String),

@@ -29,7 +29,7 @@ struct GatewaySession {
     id: Option<String>,
     /// Number of the last event.
     number: Option<u64>,
-    /// Id of the bot.
+    /// Id of the bot's user, by which its own messages are recognised.
     bot_id: String,
     /// True if the last connection was accepted.
     is_live: bool,

@@ -1,5 +1,5 @@
-//! `/kanban list`: the most recently changed tasks, as many as fit into a message, with the number of further ones and
-//! the way to list them.
+//! `/kanban list`: the most recently changed tasks, as many as fit into a message, with the number of the remaining
+//! tasks and the command that lists them.
 
 use clap::ArgMatches;
 use kernel::{Sort, Status};

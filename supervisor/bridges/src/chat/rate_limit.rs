@@ -12,7 +12,7 @@ const UNKNOWN_INTERVAL: Duration = Duration::from_hours(1);
 /// Limit on the unknown senders that are refused in this period; the rest are ignored.
 const UNKNOWN_SENDERS: usize = 20;
 
-/// Handling of a message.
+/// Decision of the rate limit about a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MessageFate {
     Answer,

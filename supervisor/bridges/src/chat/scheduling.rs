@@ -9,7 +9,7 @@ use base::failure::Failure;
 use setup::automation::schedules::{ScheduleText, TaskText, TimesText};
 use verbs::{SaveSchedule, of_address};
 
-/// What `/schedules add` takes.
+/// Arguments of `/schedules add`.
 #[derive(Debug, clap::Parser)]
 #[command(
     name = "add",
@@ -24,16 +24,16 @@ struct AddArguments {
     name: ScheduleName,
     #[command(flatten)]
     times: TimesText,
-    /// What becomes of missed ticks: skip, once or all
+    /// Ticks that were missed: skip, once or all
     #[arg(long, value_name = "RULE", default_value = "once")]
     missed: Missed,
-    /// What becomes of a tick while an earlier task is open: skip, queue or replace
+    /// A tick while an earlier task is open: skip, queue or replace
     #[arg(long, value_name = "RULE", default_value = "skip")]
     overlap: Overlap,
     /// The title of its task; lines after the first are the body
     #[arg(long, value_name = "TEXT")]
     title: String,
-    /// Who does it
+    /// The assignee: a profile or a lane
     #[arg(long, value_name = "NAME")]
     assignee: Option<Profile>,
 }

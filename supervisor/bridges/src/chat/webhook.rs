@@ -36,7 +36,7 @@ const LIMIT: Duration = Duration::from_mins(1);
 /// Description of the path for the `OpenAPI` page.
 pub(super) const MESSAGES: Messages = Messages {
     path: "/api/v1/chat/{name}",
-    about: "What was said in the chat of a webhook, signed with the secret of its channel",
+    about: "A message in the chat of a webhook, signed with the secret of its channel",
     verb: Some(ListChats::NAME),
     message: || schema_for!(PostedMessage),
     reply: || schema_for!(PostReply),

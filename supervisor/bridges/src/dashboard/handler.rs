@@ -26,7 +26,7 @@ pub(super) struct Dashboard {
     listeners: ListenerContext,
 }
 
-/// Target of a path.
+/// Kind of resource that a path of the dashboard names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum PathTarget {
     Api,

@@ -35,7 +35,7 @@ static SITE: Mutex<Option<Arc<Site>>> = Mutex::new(None);
 
 /// Returns the shell for an address.
 pub(super) fn shell(uri: &Uri) -> Option<Asset> {
-    let site = look();
+    let site = current_site();
     let roots = site.roots(uri);
     let made = site.shells.lock().unwrap_or_else(PoisonError::into_inner).get(&roots).cloned();
     if made.is_some() {
@@ -50,14 +50,15 @@ pub(super) fn shell(uri: &Uri) -> Option<Asset> {
 pub(super) fn unversioned(path: &str) -> Option<(&str, bool)> {
     let Some(rest) = path.strip_prefix(VERSION) else { return Some((path, false)) };
     let (version, name) = rest.split_once('/')?;
-    // A statement of its own ends the lock, which `look` takes again: after a restart of the daemon no shell has been made.
+    // The lock is released at the end of this statement, because `current_site` takes it again: after a restart of the
+    // daemon, no shell exists yet.
     let known = SITE.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let now = known.unwrap_or_else(look);
+    let now = known.unwrap_or_else(current_site);
     (version == now.version).then_some((name, true))
 }
 
 /// Reads the files, if they have changed.
-fn look() -> Arc<Site> {
+fn current_site() -> Arc<Site> {
     let (names, version) = assets::all();
     let mut site = SITE.lock().unwrap_or_else(PoisonError::into_inner);
     match &*site {
@@ -164,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_file_of_a_page_that_outlived_its_daemon_is_found_before_a_shell_is_made() {
-        let path = format!("{VERSION}{}/js/app.js", look().version);
+        let path = format!("{VERSION}{}/js/app.js", current_site().version);
         *SITE.lock().unwrap() = None;
         assert_eq!(unversioned(&path), Some(("js/app.js", true)));
     }

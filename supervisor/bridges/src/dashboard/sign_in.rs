@@ -83,8 +83,8 @@ fn refused(why: SessionRefusal) -> Failure {
                 .hint("get a link for any browser with: supervisor dashboard")
         }
         SessionRefusal::Occupied(owner) => {
-            let whose = called(&owner);
-            Failure::new(Code::Conflict, format!("this browser has a session as {whose}"))
+            let name = called(&owner);
+            Failure::new(Code::Conflict, format!("this browser has a session as {name}"))
                 .hint("continue only if you requested this link yourself: the present session then ends")
         }
         SessionRefusal::Failed(failure) => failure,

@@ -8,7 +8,7 @@ use workspace::Size;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CollectResult {
-    /// Nothing exists.
+    /// The item does not exist.
     Absent,
     /// Removed; this is its size.
     Gone(Size),

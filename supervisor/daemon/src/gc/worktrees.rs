@@ -23,7 +23,7 @@ pub(super) fn worktree_of(task: &Task) -> Option<(PathBuf, Worktree)> {
 /// Extent to which a worktree is collected.
 pub(super) struct CollectTerms {
     pub(super) sweep: Sweep,
-    /// What may be lost.
+    /// Work that a removal may lose.
     pub(super) loss: Loss,
 }
 

@@ -1,8 +1,7 @@
-//! Start claims of runs, and the limits that keep a task from starting beside them. The only place that counts
-//! slots.
+//! Starts claims of runs and holds the limits that keep a task from starting. Slots are counted here alone.
 //!
-//! Slots of questions are counted apart, for each depth by itself. Questions go two deep, and those of the second
-//! depth ask no other profile, so a holder of a slot never waits for a slot of its own depth. Freezing the asker and
+//! Slots of questions are counted apart, and each depth by itself. Questions go two deep, and a question of the second
+//! depth asks no other profile, so a holder of a slot never waits for a slot of its own depth. Freezing the asker and
 //! lending its slot was no choice: a worker can go on while its question waits, and may have to.
 
 use std::collections::{BTreeMap, BTreeSet};

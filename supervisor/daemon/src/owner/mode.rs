@@ -1,6 +1,6 @@
 //! Modes of a daemon: a service, one pass, or the end of a dead daemon's runs.
 
-/// Mode of a daemon.
+/// Time for which a daemon runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DaemonMode {
     /// Runs until it is stopped.

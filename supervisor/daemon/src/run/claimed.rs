@@ -29,7 +29,7 @@ const COMMITS: usize = 100;
 pub enum Search {
     /// All of it exists, or it cannot be searched from here.
     Founded,
-    /// Something does not exist.
+    /// A file or commit does not exist.
     Unfounded(Failure),
     /// The search did not finish.
     CutShort(String),

@@ -90,8 +90,8 @@ pub fn diff(
         stood.extend(of_run(root, board, one)?);
     }
     let Some(last) = stood.pop() else { return Err(nothing(wanted)) };
-    // The changes begin with the first run in the workspace of the last run. A task that got another workspace has started
-    // over in it.
+    // The changes begin with the first run in the workspace of the last run, because a task with another workspace has
+    // started anew in it.
     let first = stood.into_iter().find(|one| one.run.workspace_path == last.run.workspace_path);
     let base = first.map_or_else(|| last.base.clone(), |first| first.base);
     let of = |path: PathBuf, end: Option<String>| DiffOf { path, base: base.clone(), end, detail: *detail };

@@ -38,8 +38,8 @@ pub fn provide(service: &Service, board: &BoardHandle, task: &Task) -> Result<Pl
     if let (WorkspaceSpec::Directory(_), Some(run)) = (spec, task.current_run_id) {
         match lease(service.root(), board.name(), &task.id, run, &prepared) {
             Ok(lease) => board.external_leases().keep(run, lease),
-            // The run has the lease already: the request is a repeated one, or the follow-up of the board's leases came
-            // before.
+            // The run has the lease already: the request is a repetition, or the board's leases were followed up before
+            // it.
             Err(_) if board.external_leases().owns(run) => {}
             Err(failure) => return Err(failure),
         }

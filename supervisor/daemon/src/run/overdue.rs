@@ -31,7 +31,7 @@ enum Doing {
     Its,
     /// Stopped by a signal.
     Stopped,
-    /// Anything else, or unknown.
+    /// Another state, or an unknown one.
     Else,
 }
 

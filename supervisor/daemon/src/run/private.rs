@@ -29,9 +29,9 @@ impl Private {
         }
     }
 
-    /// Makes the places, and writes the prompt and the files of the home. All of them are made before the
-    /// worker owns them, and before any of its processes runs. `kept` is a path in the home and the directory it links to, which
-    /// outlives the run.
+    /// Makes the places, and writes the prompt and the files of the home. All of them are made before the worker owns
+    /// them, and before any of its processes runs. `kept` is a path in the home and the directory to which it links,
+    /// which outlives the run.
     pub(crate) fn make(
         &self,
         identity: Option<Identity>,

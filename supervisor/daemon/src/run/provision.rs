@@ -21,7 +21,7 @@ pub struct Provision {
     workspaces: PathBuf,
 }
 
-/// Resources given to a task.
+/// Resources that are chosen for a task in the transaction of its claim.
 #[derive(Clone, Debug, Default)]
 pub struct TaskResources {
     /// User that no other task has.

@@ -260,7 +260,7 @@ pub(crate) fn workspace(
         | Outcome::Removed(_)
         | Outcome::Measured(_)
         | Outcome::Inspected(_)
-        | Outcome::Standing(_)
+        | Outcome::Snapshot(_)
         | Outcome::Provided(_)
         | Outcome::Committed(_)
         | Outcome::Head(_)

@@ -30,9 +30,9 @@ impl ChannelClient<'_> {
         step_log.record("secret", text, secret.source_name(&stores)).map(Some)
     }
 
-    /// Returns the value of a secret. `whose` names its user in an error.
-    pub(super) fn fetch(&self, whose: &str, secret: &Secret) -> Result<String, Undelivered> {
-        let read = secret.fetch(whose, &self.service.root().secret_stores());
+    /// Returns the value of a secret. `purpose` names the use of the secret in an error.
+    pub(super) fn fetch(&self, purpose: &str, secret: &Secret) -> Result<String, Undelivered> {
+        let read = secret.fetch(purpose, &self.service.root().secret_stores());
         let text = match read {
             Ok(value) => String::from_utf8(value.bytes().to_vec())
                 .map_err(|_| Undelivered::later("the secret is not text")),

@@ -60,9 +60,9 @@ impl<'a> ChatApi<'a> {
         }
     }
 
-    /// Returns the value of a secret. `whose` names its user in an error.
-    pub fn fetch(&self, whose: &str, secret: &Secret) -> Result<String, Undelivered> {
-        self.0.fetch(whose, secret)
+    /// Returns the value of a secret. `purpose` names the use of the secret in an error.
+    pub fn fetch(&self, purpose: &str, secret: &Secret) -> Result<String, Undelivered> {
+        self.0.fetch(purpose, secret)
     }
 
     /// Returns the token of the bot.

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{BoardName, Clock as _, Crowd, Letter, LetterId, SystemClock, Timestamp};
+use kernel::{BoardName, Clock as _, DeliveryQueue, Letter, LetterId, SystemClock, Timestamp};
 use rand::RngExt as _;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -37,7 +37,7 @@ const TROUBLE: Duration = Duration::from_secs(30);
 /// Time for which due messages are still delivered after the daemon begins to end.
 const FAREWELL: Duration = Duration::from_millis(1500);
 
-/// Result of a delivery.
+/// Consequences of a delivery for the next deliveries of its channel.
 struct DeliveryResult {
     channel: String,
     /// Pause that the service asked for.
@@ -109,12 +109,12 @@ async fn farewell(stop: CancellationToken) {
 }
 
 /// Returns the waiting groups of messages of all served boards.
-async fn waiting_groups(service: &Arc<Service>) -> Result<Vec<(BoardName, Crowd)>, Failure> {
+async fn waiting_groups(service: &Arc<Service>) -> Result<Vec<(BoardName, DeliveryQueue)>, Failure> {
     let service = Arc::clone(service);
     let read = move || {
         let mut waiting = Vec::new();
         for board in service.served() {
-            let groups = board.readers().with(|view| view.outbox_heads())?;
+            let groups = board.readers().with(|view| view.delivery_queues())?;
             waiting.extend(groups.into_iter().map(|group| (board.name().clone(), group)));
         }
         Ok(waiting)
@@ -128,7 +128,7 @@ async fn deliver_group(
     service: Arc<Service>,
     calls: Calls,
     board: BoardName,
-    group: Crowd,
+    group: DeliveryQueue,
 ) -> DeliveryResult {
     let (channel, name) = (group.address.channel.clone(), board.clone());
     // A separate task, so that a panic ends only this delivery and the channel stays usable.
@@ -149,7 +149,7 @@ async fn deliver_batch(
     service: &Arc<Service>,
     calls: &Calls,
     name: &BoardName,
-    group: Crowd,
+    group: DeliveryQueue,
 ) -> Result<Option<Duration>, Failure> {
     let board = service.board(name)?;
     let config = service.config();
@@ -188,12 +188,12 @@ async fn deliver_batch(
 /// recorded on the board, so that each try sends the same digest.
 async fn take(
     board: &Arc<BoardHandle>,
-    group: Crowd,
+    group: DeliveryQueue,
     digest_above: Option<u32>,
     reader: impl Fn(&str) -> ReadAt,
 ) -> Result<Option<Batch>, Failure> {
     let reading = Arc::clone(board);
-    let read = move || reading.readers().with(|view| view.outbox_of(&group, DIGEST));
+    let read = move || reading.readers().with(|view| view.letters_of_queue(&group, DIGEST));
     let unread = |_| Failure::failed("the outbox was not read");
     let mut letters = tokio::task::spawn_blocking(read).await.map_err(unread)??;
     let Some(first) = letters.first() else { return Ok(None) };

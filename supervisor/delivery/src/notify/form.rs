@@ -1,4 +1,4 @@
-//! JSON form of a message, for programs. Workers' text is in strings.
+//! JSON form of messages, for programs.
 
 use kernel::{Letter, Notice};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::batch::Batch;
 use super::text;
 
-/// Builds the JSON form. Workers' text is in JSON strings, and `text` is the message for people.
+/// Builds the JSON form. Text of workers appears only in JSON strings; `text` is the message for people.
 pub(super) fn from_batch(batch: &Batch) -> Value {
     let messages: Vec<Value> = batch.letters.iter().map(|letter| message(&batch.id, letter)).collect();
     json!({

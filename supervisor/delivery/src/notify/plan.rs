@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use kernel::{Address, BoardName, Crowd, Tenant, Timestamp};
+use kernel::{Address, BoardName, DeliveryQueue, Tenant, Timestamp};
 
 /// Messages of one tenant to one address, on one board.
 pub(super) type Group = (BoardName, Address, Option<Tenant>);
@@ -25,7 +25,7 @@ pub(super) struct Channels {
     turn: u64,
 }
 
-/// Recent use of a channel.
+/// State of a channel that decides when it may be used next.
 #[derive(Debug, Default)]
 struct ChannelUse {
     is_busy: bool,
@@ -38,7 +38,7 @@ struct ChannelUse {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct DeliveryPlan {
     /// At most one group for each free channel.
-    pub(super) now: Vec<(BoardName, Crowd)>,
+    pub(super) now: Vec<(BoardName, DeliveryQueue)>,
     /// Time of the next delivery, if nothing else happens.
     pub(super) next: Option<Timestamp>,
     /// Channels that send nothing before a time, with that time.
@@ -50,34 +50,34 @@ impl Channels {
     /// tried anyway.
     pub(super) fn plan(
         &mut self,
-        waiting: Vec<(BoardName, Crowd)>,
+        waiting: Vec<(BoardName, DeliveryQueue)>,
         per_minute: impl Fn(&str) -> Option<u32>,
         now: Timestamp,
     ) -> DeliveryPlan {
-        let groups: BTreeSet<Group> = waiting.iter().map(|(board, crowd)| group(board, crowd)).collect();
+        let groups: BTreeSet<Group> = waiting.iter().map(|(board, queue)| group(board, queue)).collect();
         self.turns.retain(|group, _| groups.contains(group));
         let mut plan = DeliveryPlan::default();
-        let mut first: BTreeMap<String, (BoardName, Crowd)> = BTreeMap::new();
-        for (board, crowd) in waiting {
-            let channel_use = self.by_name.entry(crowd.address.channel.clone()).or_default();
+        let mut first: BTreeMap<String, (BoardName, DeliveryQueue)> = BTreeMap::new();
+        for (board, queue) in waiting {
+            let channel_use = self.by_name.entry(queue.address.channel.clone()).or_default();
             if channel_use.is_busy {
                 // The end of its delivery triggers another plan.
                 continue;
             }
-            let free_at = channel_use.free_at(per_minute(&crowd.address.channel), now);
+            let free_at = channel_use.free_at(per_minute(&queue.address.channel), now);
             if free_at > now {
-                plan.resting.insert(crowd.address.channel.clone(), free_at);
+                plan.resting.insert(queue.address.channel.clone(), free_at);
             }
             // A time too far ahead was set before the clock was set back.
-            let due = if crowd.due_at > now.after(FARTHEST) { now } else { crowd.due_at };
+            let due = if queue.due_at > now.after(FARTHEST) { now } else { queue.due_at };
             let at = due.max(free_at);
             if at > now {
                 plan.next = Some(plan.next.map_or(at, |next| next.min(at)));
                 continue;
             }
-            let one = (board, crowd);
-            let turn = |(board, crowd): &(BoardName, Crowd)| {
-                self.turns.get(&group(board, crowd)).copied().unwrap_or(0)
+            let one = (board, queue);
+            let turn = |(board, queue): &(BoardName, DeliveryQueue)| {
+                self.turns.get(&group(board, queue)).copied().unwrap_or(0)
             };
             match first.get(&one.1.address.channel) {
                 Some(before) if turn(before) <= turn(&one) => {}
@@ -89,10 +89,10 @@ impl Channels {
     }
 
     /// Records the start of a delivery.
-    pub(super) fn begin(&mut self, board: &BoardName, crowd: &Crowd, now: Timestamp) {
+    pub(super) fn begin(&mut self, board: &BoardName, queue: &DeliveryQueue, now: Timestamp) {
         self.turn += 1;
-        self.turns.insert(group(board, crowd), self.turn);
-        let channel_use = self.by_name.entry(crowd.address.channel.clone()).or_default();
+        self.turns.insert(group(board, queue), self.turn);
+        let channel_use = self.by_name.entry(queue.address.channel.clone()).or_default();
         channel_use.is_busy = true;
         channel_use.sent.push_back(now);
     }
@@ -125,8 +125,8 @@ impl ChannelUse {
     }
 }
 
-fn group(board: &BoardName, crowd: &Crowd) -> Group {
-    (board.clone(), crowd.address.clone(), crowd.tenant.clone())
+fn group(board: &BoardName, queue: &DeliveryQueue) -> Group {
+    (board.clone(), queue.address.clone(), queue.tenant.clone())
 }
 
 #[cfg(test)]
@@ -137,28 +137,28 @@ mod tests {
         Timestamp::from_micros(seconds * 1_000_000)
     }
 
-    fn crowd(channel: &str, tenant: &str, due: i64) -> (BoardName, Crowd) {
+    fn queue(channel: &str, tenant: &str, due: i64) -> (BoardName, DeliveryQueue) {
         let address =
             Address { channel: channel.to_owned(), chat_id: String::new(), thread_id: String::new() };
         let tenant = Some(tenant.parse().unwrap());
-        (BoardName::default(), Crowd { address, tenant, due_at: at(due), waiting: 1 })
+        (BoardName::default(), DeliveryQueue { address, tenant, due_at: at(due), waiting: 1 })
     }
 
     fn names(plan: &DeliveryPlan) -> Vec<String> {
-        plan.now.iter().map(|(_, crowd)| crowd.tenant.clone().unwrap().to_string()).collect()
+        plan.now.iter().map(|(_, queue)| queue.tenant.clone().unwrap().to_string()).collect()
     }
 
     #[test]
     fn the_tenants_of_a_channel_take_turns_and_one_delivery_is_under_way() {
         let mut channels = Channels::default();
-        let waiting = || vec![crowd("a", "x", 0), crowd("a", "y", 0), crowd("b", "z", 0)];
+        let waiting = || vec![queue("a", "x", 0), queue("a", "y", 0), queue("b", "z", 0)];
         let mut served = Vec::new();
         for second in 1..5 {
             let plan = channels.plan(waiting(), |_| Some(100), at(second));
             assert_eq!(plan.now.len(), 2);
             served.push(names(&plan)[0].clone());
-            let (board, crowd) = &plan.now[0];
-            channels.begin(board, crowd, at(second));
+            let (board, queue) = &plan.now[0];
+            channels.begin(board, queue, at(second));
             let during = channels.plan(waiting(), |_| Some(100), at(second));
             assert_eq!(names(&during), ["z"], "the channel is busy");
             channels.end("a", None, at(second));
@@ -169,20 +169,20 @@ mod tests {
     #[test]
     fn what_is_not_due_is_waited_for_and_a_clock_that_was_set_back_keeps_nothing() {
         let mut channels = Channels::default();
-        let plan = channels.plan(vec![crowd("a", "x", 50), crowd("b", "y", 30)], |_| None, at(10));
+        let plan = channels.plan(vec![queue("a", "x", 50), queue("b", "y", 30)], |_| None, at(10));
         assert_eq!((plan.now.len(), plan.next), (0, Some(at(30))));
-        let plan = channels.plan(vec![crowd("a", "x", 1_000_000)], |_| None, at(10));
+        let plan = channels.plan(vec![queue("a", "x", 1_000_000)], |_| None, at(10));
         assert_eq!(names(&plan), ["x"]);
     }
 
     #[test]
     fn no_more_is_sent_in_a_minute_than_a_channel_takes_and_a_pause_of_the_service_holds() {
         let mut channels = Channels::default();
-        let waiting = || vec![crowd("a", "x", 0)];
+        let waiting = || vec![queue("a", "x", 0)];
         for second in 1..4 {
             let plan = channels.plan(waiting(), |_| Some(3), at(second));
-            let (board, crowd) = &plan.now[0];
-            channels.begin(board, crowd, at(second));
+            let (board, queue) = &plan.now[0];
+            channels.begin(board, queue, at(second));
             channels.end("a", None, at(second));
         }
         let plan = channels.plan(waiting(), |_| Some(3), at(4));

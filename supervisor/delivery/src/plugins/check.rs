@@ -52,11 +52,11 @@ impl CheckSteps {
 }
 
 /// Checks the plugin in a directory. The owner of an installed one must be right, too.
-pub async fn check(service: &Arc<Service>, dir: &Path, ground: DirectoryUse) -> CheckedPlugin {
+pub async fn check(service: &Arc<Service>, dir: &Path, directory_use: DirectoryUse) -> CheckedPlugin {
     let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut steps = CheckSteps::default();
     // The steps record any failure.
-    let _: Option<()> = run_steps(service, dir, &name, ground, &mut steps).await;
+    let _: Option<()> = run_steps(service, dir, &name, directory_use, &mut steps).await;
     let ok = steps.0.iter().all(|step| step.ok);
     CheckedPlugin { plugin: name, ok, steps: steps.0 }
 }
@@ -65,10 +65,10 @@ async fn run_steps(
     service: &Arc<Service>,
     dir: &Path,
     name: &str,
-    ground: DirectoryUse,
+    directory_use: DirectoryUse,
     steps: &mut CheckSteps,
 ) -> Option<()> {
-    let fit = inspect(dir, ground).map_err(|unfit| unfit.to_string());
+    let fit = inspect(dir, directory_use).map_err(|unfit| unfit.to_string());
     steps.record("directory", fit, dir.display().to_string())?;
     let text =
         settings::read(&dir.join("plugin.toml")).map_err(|e| format!("plugin.toml cannot be read: {e}"));

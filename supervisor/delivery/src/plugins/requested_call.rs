@@ -32,7 +32,7 @@ pub struct PluginReply {
     pub data: Option<Value>,
 }
 
-/// Request to a plugin.
+/// Command or tool of a plugin that a caller uses.
 #[derive(Clone, Copy, Debug)]
 pub enum CallRequest<'a> {
     /// Call of a verb, with its arguments.
@@ -41,7 +41,7 @@ pub enum CallRequest<'a> {
     Tool(&'a str, &'a Map<String, Value>),
 }
 
-/// Context of a call.
+/// Plugin, board and caller of a call.
 #[derive(Debug)]
 pub struct CallContext<'a> {
     pub plugin: &'a Plugin,

@@ -100,7 +100,7 @@ impl LiveUids {
     ///
     /// # Errors
     /// The processes cannot be listed, so free uids cannot be determined.
-    pub(super) fn look() -> Result<Self, Failure> {
+    pub(super) fn read() -> Result<Self, Failure> {
         let failed =
             |e: procfs::ProcError| Failure::failed(format!("failed to list the users of processes: {e}"));
         let mut uids = BTreeSet::new();

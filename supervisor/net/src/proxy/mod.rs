@@ -7,7 +7,8 @@
 //! The proxy needs no authentication of its callers: each socket was made in the network namespace of one run
 //! (`policies::Keeper`). A worker's input is hostile:
 //!
-//! 1. [`run_proxies`]: each run has a share of connections, and excess ones wait in the queue of this run's socket.
+//! 1. [`run_proxies`]: each run has a share of connections, and further connections wait in the queue of the run's
+//!    socket.
 //! 2. [`head`]: the head of a request is limited in bytes and in time.
 //! 3. [`host_check`]: the policy must name the host and, if a name resolves to an address that is not public, the
 //!    address too. The proxy resolves the name itself and connects to the address that it checked, so that a second
@@ -20,7 +21,7 @@
 //!    identify the caller are removed: [`credentials`].
 //! 6. [`meter`]: a request is admitted while the run, its tenant and its account have budget left.
 //! 7. [`traffic`]: traffic is counted for each host; a refusal becomes an event of the run, up to a number of hosts.
-//!    They also holds the times at which refusing services accept requests again: [`retry_after`].
+//!    The counts include the times at which refusing services accept requests again: [`retry_after`].
 //!
 //! Except for brokers' requests, the proxy does not inspect the traffic: a worker may send any data that it has to a
 //! named host.

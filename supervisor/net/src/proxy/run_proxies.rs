@@ -80,7 +80,7 @@ pub struct ProxiedRun<'a> {
     pub ca: Option<PathBuf>,
 }
 
-/// Proxy of one run.
+/// Proxy that serves one run, with the counters of its traffic.
 #[derive(Debug)]
 struct RunProxy {
     board: Arc<BoardHandle>,

@@ -57,7 +57,7 @@ enum LaneService {
     Service(Instant),
 }
 
-/// Response of a host.
+/// Latest response of a host, and the times at which it refused and accepted requests.
 #[derive(Clone, Copy, Debug)]
 struct LastResponse {
     status: u16,

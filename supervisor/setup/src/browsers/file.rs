@@ -28,7 +28,7 @@ struct Form {
     sessions: Vec<SessionRecord>,
 }
 
-/// A session in the file.
+/// Form of a browser's session in the file of sessions.
 #[derive(Debug, Serialize, Deserialize)]
 struct SessionRecord {
     id: SessionId,

@@ -81,7 +81,7 @@ enum Definition<T> {
     Disabled(Defect),
 }
 
-/// Result of a lookup.
+/// Definition that a name stands for, if there is one.
 #[derive(Debug)]
 pub enum Lookup<'a, T> {
     Usable(&'a T),

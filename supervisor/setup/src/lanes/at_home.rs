@@ -1,8 +1,8 @@
 //! Finds programs of lanes that a person has installed in their home, as npm and the installers of agents do without
 //! root.
 //!
-//! The directories that installers use are listed here and searched at the start of each run. A directory outside of the
-//! home, or one that another user can write to, is not granted.
+//! The directories that installers use are listed here and searched at the start of each run. A directory is not granted
+//! if it is outside of the home, or another user can write to it.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@
 //! directory in which it began, so its lane has no `fork`.
 //!
 //! For an orchestrator, all tools are denied and the servers allowed where the program can, so that a tool of a later
-//! release is denied too. Gemini CLI reads settings of its working directory above those of its home, so an
+//! release is denied too. Gemini CLI prefers the settings of its working directory to the settings of its home, so an
 //! orchestrator there starts outside of the workspace.
 
 /// Names and texts of the built-in lanes.

@@ -40,7 +40,7 @@ impl ServiceFile {
     /// Key of the table and the defect.
     pub(super) fn read(self, brings: &mut Additions) -> Result<Service, (&'static str, String)> {
         let uri = address(&self.url).map_err(|why| ("url", format!("`{}` {why}", self.url)))?;
-        let place = place(&uri);
+        let place = host_and_port(&uri);
         let rule: HostRule = place.parse().map_err(|e| ("url", format!("`{place}`: {e}")))?;
         brings.hosts.insert(rule);
         if let Some(secret) = self.secret {
@@ -86,7 +86,7 @@ impl Service {
     /// Returns the host of the service.
     pub(super) fn target(&self) -> Option<Target> {
         let uri: Uri = self.url.parse().ok()?;
-        Target::parse(&place(&uri), None).ok()
+        Target::parse(&host_and_port(&uri), None).ok()
     }
 
     pub(super) fn text(&self) -> String {
@@ -95,7 +95,7 @@ impl Service {
 }
 
 /// Returns the host of an address, with its port.
-fn place(uri: &Uri) -> String {
+fn host_and_port(uri: &Uri) -> String {
     let port = uri.port_u16().unwrap_or(if is_encrypted(uri) { 443 } else { 80 });
     format!("{}:{port}", uri.host().unwrap_or_default())
 }

@@ -15,7 +15,7 @@ enum Piece {
     Place(Placeholder),
 }
 
-/// Placeholder.
+/// Variable of a lane's command that the start of a run replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Placeholder {
     PromptFile,

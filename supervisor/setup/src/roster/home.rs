@@ -9,6 +9,6 @@ pub enum Home {
     /// The login that a person has got; nothing that a run does is kept
     #[default]
     Login,
-    /// What a run leaves as well: the next one has it
+    /// Everything that a run leaves; the next run has it
     Kept,
 }

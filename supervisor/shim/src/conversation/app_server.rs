@@ -25,7 +25,8 @@ pub(super) struct AppServer {
     resumed: Option<String>,
     cwd: String,
     thread: Option<String>,
-    /// Messages sent before a thread exists: number, name and text; no more than the messages that the board takes for a run.
+    /// Messages sent before a thread exists: number, name and text. The board limits the messages of a run, and so
+    /// their number.
     waiting: Vec<(Option<u32>, String, String)>,
     /// Messages that are not confirmed, by their names.
     unconfirmed: BTreeMap<String, u32>,

@@ -16,13 +16,14 @@ pub(super) struct Input {
     written: u64,
     /// Number of bytes that were queued, written or not.
     sent_bytes: u64,
-    /// End of each message, counted as `said`. Messages that are not in the pipe yet are the last ones.
+    /// End of each message, as a position in `sent_bytes`. Messages that are not in the pipe yet are the last ones.
     ends: VecDeque<(u32, u64)>,
     /// Number of these messages in the pipe.
     confirmed: usize,
-    /// Answers to the agent that are not in the pipe as a whole: the end of each, counted as `said`, and its length.
+    /// Answers to the agent that are not in the pipe as a whole: the end of each, as a position in `sent_bytes`, and
+    /// its length.
     answers: VecDeque<(u64, usize)>,
-    /// The sum of those lengths.
+    /// Sum of the lengths in `answers`.
     answering: usize,
 }
 
@@ -56,7 +57,7 @@ impl Input {
         self.answering
     }
 
-    /// Queues an answer to the agent's own words.
+    /// Queues an answer to a request of the agent.
     pub(super) fn answer(&mut self, number: Option<u32>, bytes: Vec<u8>) {
         if self.is_open() {
             self.answering += bytes.len();

@@ -1,5 +1,5 @@
-//! The relay: `confine` becomes it if the agent takes messages while it works. The relay is the agent's parent, in the
-//! sandbox and as the agent's user.
+//! The relay, which `confine` becomes if the agent takes messages while it works. The relay is the agent's parent, in
+//! the sandbox and as the agent's user.
 //!
 //! It passes the agent's output on unchanged and parses it: it sends each message in the agent's form, reports the
 //! receipt of each message to the shim, and ends the conversation when a turn has ended and no message waits. So a
@@ -50,7 +50,7 @@ const INPUT_BYTES: usize = 1024 * 1024;
 /// each line may require another answer.
 const ANSWER_BYTES: usize = 1024 * 1024;
 /// Longest message, in bytes.
-const LETTER_BYTES: usize = 4 * 1024 * 1024;
+const MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 
 /// Protocol of a program.
 trait Speech: std::fmt::Debug {
@@ -83,7 +83,7 @@ struct LineEffects {
 #[derive(Debug)]
 pub(crate) struct Ends {
     /// Messages.
-    pub(crate) letters: File,
+    pub(crate) messages: File,
     /// New receipts of messages.
     pub(crate) receipts: File,
 }
@@ -95,7 +95,7 @@ pub(crate) struct Relay {
     output: Option<ChildStdout>,
     input: Input,
     lines: Lines,
-    letters: Option<File>,
+    messages: Option<File>,
     posted: Lines,
     receipts: File,
     log: File,
@@ -121,7 +121,7 @@ enum Leaving {
 }
 
 impl Relay {
-    /// Starts the agent. Only the execution of the command can fail.
+    /// Starts the agent. An error means that the command was not executed.
     pub(crate) fn start(
         command: &mut Command,
         conversation: &Conversation,
@@ -134,7 +134,7 @@ impl Relay {
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn()?;
         let (input, output) = (agent.stdin.take(), agent.stdout.take());
         let pipes = input.iter().map(AsFd::as_fd).chain(output.iter().map(AsFd::as_fd));
-        for fd in pipes.chain([ends.letters.as_fd()]) {
+        for fd in pipes.chain([ends.messages.as_fd()]) {
             rustix::io::ioctl_fionbio(fd, true)?;
         }
         let speech: Box<dyn Speech> = match conversation.form {
@@ -151,8 +151,8 @@ impl Relay {
             output,
             input: Input::new(input),
             lines: Lines::cut(),
-            letters: Some(ends.letters),
-            posted: Lines::new(LETTER_BYTES),
+            messages: Some(ends.messages),
+            posted: Lines::new(MESSAGE_BYTES),
             receipts: ends.receipts,
             log,
             speech,
@@ -163,7 +163,7 @@ impl Relay {
         })
     }
 
-    /// Serves the agent until it ends, and ends in the same way.
+    /// Serves the agent until it ends, then ends in the same way.
     pub(crate) fn run(mut self) -> ExitCode {
         nix::sys::prctl::set_name(c"supervisor-talk").ok();
         let mut prompt = Vec::new();
@@ -183,7 +183,7 @@ impl Relay {
             if let Some(status) = ended {
                 break status;
             }
-            self.take_letters();
+            self.take_messages();
             self.write();
             self.end_if_over();
             self.end_what_lingers();
@@ -193,13 +193,14 @@ impl Relay {
             self.record_receipt(number, Receipt::Unread);
         }
         if matches!(self.leaving, Leaving::Terminated(_) | Leaving::Killed) && !self.has_failed {
-            // Its turn had ended, and its output says how.
+            // Its turn had ended, and its output has the result.
             return ExitCode::SUCCESS;
         }
         if self.has_failed && status.success() { ExitCode::FAILURE } else { end_as(status) }
     }
 
-    /// Passes on the signals that were sent to the worker. For all other processes, this process is the worker.
+    /// Passes on the signals that were sent to the worker, because other processes know only this process as the
+    /// worker.
     fn pass_signals(&self) {
         // The agent is not reaped yet, so the number is still its own.
         let agent = i32::try_from(self.agent.id()).ok().and_then(Pid::from_raw);
@@ -211,8 +212,8 @@ impl Relay {
         }
     }
 
-    /// Returns true if the agent's output is read now. An agent that sends requests and reads no answers is not heard.
-    /// Waiting messages do not count, because an agent may write much before it reads.
+    /// Returns true if the agent's output is read now. The output of an agent that sends requests and reads no answers
+    /// is not read. Waiting messages do not count, because an agent may write much before it reads.
     fn hears(&self) -> bool {
         self.input.answering() < ANSWER_BYTES
     }
@@ -265,16 +266,16 @@ impl Relay {
     }
 
     /// Takes the messages that have arrived.
-    fn take_letters(&mut self) {
+    fn take_messages(&mut self) {
         let mut buffer = [0; READ_BYTES];
         while self.input.waiting() < INPUT_BYTES {
-            let Some(letters) = &mut self.letters else { return };
-            let count = match letters.read(&mut buffer) {
+            let Some(messages) = &mut self.messages else { return };
+            let count = match messages.read(&mut buffer) {
                 Ok(count) if count > 0 => count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Ok(_) | Err(_) => {
-                    self.letters = None;
+                    self.messages = None;
                     return;
                 }
             };
@@ -312,7 +313,7 @@ impl Relay {
         }
     }
 
-    /// Ends a program that goes on although its conversation is over.
+    /// Ends a program that continues although its conversation is over.
     fn end_what_lingers(&mut self) {
         if self.input.is_open() || !(self.speech.is_idle() || self.has_failed) {
             self.leaving = Leaving::No;
@@ -353,10 +354,10 @@ impl Relay {
         let due = due.map(|(since, limit)| limit.saturating_sub(since.elapsed()));
         let timeout = due.and_then(|due| Timespec::try_from(due).ok());
         let read = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
-        let letters = self.letters.as_ref().filter(|_| self.input.waiting() < INPUT_BYTES);
+        let messages = self.messages.as_ref().filter(|_| self.input.waiting() < INPUT_BYTES);
         let sources: Vec<BorrowedFd<'_>> = std::iter::once(self.signals.fd())
             .chain(self.output.as_ref().filter(|_| self.hears()).map(AsFd::as_fd))
-            .chain(letters.map(AsFd::as_fd))
+            .chain(messages.map(AsFd::as_fd))
             .collect();
         let mut polled: Vec<PollFd<'_>> = sources.into_iter().map(read).collect();
         polled.extend(self.input.sink().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)));
@@ -384,9 +385,9 @@ mod tests {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]);
         let conversation = Conversation { form: Form::Acp, id: "first".to_owned(), resumed: None };
-        let (letters, _) = io::pipe().unwrap();
+        let (messages, _) = io::pipe().unwrap();
         let receipts = File::options().write(true).open("/dev/null").unwrap();
-        let ends = Ends { letters: File::from(std::os::fd::OwnedFd::from(letters)), receipts };
+        let ends = Ends { messages: File::from(std::os::fd::OwnedFd::from(messages)), receipts };
         let mut relay = Relay::start(&mut command, &conversation, Path::new("/"), ends).unwrap();
         relay.log = File::options().write(true).open("/dev/null").unwrap();
         relay

@@ -109,14 +109,14 @@ impl FileId {
         FileId { device: meta.dev(), inode: meta.ino() }
     }
 
-    /// Makes the file, with its own identity as its content.
+    /// Makes the file. Its content is its own identity.
     fn mark(path: &Path) -> io::Result<()> {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
         let text = serde_json::to_vec(&FileId::from_metadata(&file.metadata()?))?;
         (&file).write_all(&text)
     }
 
-    /// Returns true if the file names another file, so that the directory is a copy.
+    /// Returns true if the file has another identity than its content names, so that the directory is a copy.
     fn is_copied(path: &Path) -> io::Result<bool> {
         let mut text = Vec::new();
         let meta = match fs::File::open(path) {
@@ -124,11 +124,11 @@ impl FileId {
                 file.read_to_end(&mut text)?;
                 file.metadata()?
             }
-            // Its maker was killed in between. Then no shim was ever started for it.
+            // The maker of the directory was killed before it made the file. No shim was ever started for such a run.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
         };
-        // Empty for the same reason.
+        // An empty file has the same reason.
         Ok(!text.is_empty() && serde_json::from_slice(&text).ok() != Some(FileId::from_metadata(&meta)))
     }
 }
@@ -139,7 +139,7 @@ struct Versioned {
     version: u32,
 }
 
-/// The directory of one run, which exists.
+/// Directory of one run. It exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunDir {
     path: PathBuf,
@@ -148,7 +148,7 @@ pub struct RunDir {
 impl RunDir {
     /// Makes the directory (mode 0700) and its spec (mode 0600). The directory above it must exist.
     ///
-    /// Fails when the directory exists: each run has its own.
+    /// Fails if the directory exists, because each run has its own.
     pub fn create(path: &Path, spec: &RunSpec) -> Result<Self, RunDirError> {
         DirBuilder::new()
             .mode(0o700)
@@ -235,7 +235,7 @@ impl RunDir {
     /// As long as the lock is held, a record says nothing about the present.
     ///
     /// # Errors
-    /// The record cannot be read for now, so nothing is known of the end.
+    /// Fails if the record cannot be read for now, so that nothing is known of the end.
     pub fn exit(&self) -> Result<Option<ExitRecord>, RunDirError> {
         let path = self.path.join(EXIT);
         match fs::read(&path) {
@@ -324,18 +324,18 @@ impl RunDir {
 
     /// Stores a message for the shim. Storing the same message again changes nothing, because the shim takes each
     /// number once. The shim looks for messages when it begins, and at SIGUSR1, which the caller sends.
-    pub fn post(&self, letter: &AgentMessage) -> Result<(), RunDirError> {
+    pub fn post(&self, message: &AgentMessage) -> Result<(), RunDirError> {
         let inbox = self.path.join(INBOX);
         let made = match DirBuilder::new().mode(0o700).create(&inbox) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             made => made,
         };
-        made.and_then(|()| write_json(&inbox, &letter.number.to_string(), letter))
-            .map_err(|source| RunDirError::Write { path: inbox.join(letter.number.to_string()), source })
+        made.and_then(|()| write_json(&inbox, &message.number.to_string(), message))
+            .map_err(|source| RunDirError::Write { path: inbox.join(message.number.to_string()), source })
     }
 
     /// Reads a message in the form in which it is passed on: a line. None if there is no such message.
-    pub(crate) fn letter(&self, number: u32) -> io::Result<Option<Vec<u8>>> {
+    pub(crate) fn message(&self, number: u32) -> io::Result<Option<Vec<u8>>> {
         match fs::read(self.path.join(INBOX).join(number.to_string())) {
             Ok(line) => Ok(Some(line)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

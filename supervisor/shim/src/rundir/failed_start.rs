@@ -70,7 +70,7 @@ pub enum Step {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Concern {
-    /// This run alone.
+    /// The failure concerns this run alone.
     #[default]
     Run,
     /// Each run of its lane under its policy.
@@ -79,9 +79,9 @@ pub enum Concern {
     Policy,
     /// Each run of the root.
     Root,
-    /// None: another run has the workspace for the moment.
+    /// No other run: another run has the workspace for the moment.
     Moment,
-    /// None: the host lacks a resource for now.
+    /// No other run: the host lacks a resource for now.
     Host,
     /// Runs that meet a limit of the policy. A shortage on the host would look the same.
     Limit,

@@ -1,4 +1,4 @@
-//! This boot, its clock, and the calling process as others can recognise it.
+//! Identifies this boot, its clocks, and processes in a form that others can recognise.
 
 use std::fs;
 use std::io;
@@ -52,13 +52,13 @@ pub(crate) fn wall_us() -> i64 {
     now.tv_sec * 1_000_000 + now.tv_nsec / 1_000
 }
 
-/// Describes a process that cannot be reaped meanwhile: the calling one, or an unreaped child.
+/// Identifies a process that cannot be reaped meanwhile: the calling process, or an unreaped child.
 pub(crate) fn identity_of(pid: i32) -> io::Result<ProcessIdentity> {
     let start_ticks = ProcessStat::of_process(pid)?.start_ticks;
     Ok(ProcessIdentity { pid, start_ticks, pidfs_inode: Pid::from_raw(pid).and_then(pidfs_inode) })
 }
 
-/// Describes the calling process.
+/// Identifies the calling process.
 pub(crate) fn own_identity() -> io::Result<ProcessIdentity> {
     identity_of(getpid().as_raw_nonzero().get())
 }

@@ -1,11 +1,11 @@
-//! `lock`: held by a shim as long as it lives. The kernel frees it at the shim's death, however it dies.
+//! `lock`: owned by a shim for its whole life. The kernel frees it at the shim's death, for whatever reason.
 
 use std::io;
 use std::path::Path;
 
 use crate::lock_file::LockFile;
 
-/// The run's lock, held. Dropping it frees the lock.
+/// The owned lock of a run. Dropping it frees the lock.
 ///
 /// The file is close-on-exec: if a worker inherited the lock, its run would look alive after its end.
 #[derive(Debug)]
@@ -16,9 +16,9 @@ pub struct LockGuard {
 /// Outcome of an attempt to take the lock.
 #[derive(Debug)]
 pub enum LockState {
-    /// The shim has it, and so lives.
+    /// The shim owns the lock, so it lives.
     Held,
-    /// The lock was free; now the caller has it.
+    /// The lock was free. The caller owns it now.
     Free(LockGuard),
 }
 

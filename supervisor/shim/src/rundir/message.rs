@@ -36,7 +36,7 @@ pub enum Form {
     Acp,
 }
 
-/// Message to the agent: `inbox/<number>`.
+/// Message to the agent, in the file `inbox/<number>`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentMessage {
     /// Number among the messages of the run, from 1 on without a gap.

@@ -20,8 +20,8 @@
 //! | `overdue` | daemon | why the shim was to end the run, which it did not: the daemon has killed it |
 //! | `exit` | shim | how the run ended; length and checksum tell a whole record from a torn one |
 //!
-//! A shim may be older or newer than the daemon that reads its files: each record carries a version. Its readers ignore unknown fields,
-//! and do without fields that an earlier version lacks.
+//! A shim may be older or newer than the daemon that reads its files, so each record has a version. Readers ignore
+//! unknown fields, and do without fields that an earlier version lacks.
 //!
 //! | version | first release |
 //! |---|---|
@@ -63,12 +63,12 @@ pub use stat::ProcessStat;
 pub use stdout::Stdout;
 pub use terminal::{Keyed, NotKeyed};
 
-/// The version that this release writes into every file of a run directory.
+/// Version that this release writes into every file of a run directory.
 pub const VERSION: u32 = 2;
-/// The oldest version that this release reads.
+/// Oldest version that this release reads.
 pub const OLDEST: u32 = 2;
 
-/// Returns true if this release takes over a run whose directory has this version. The records of other versions have no known meaning.
+/// Returns true if this release reads run directories of this version. Records of other versions have no known meaning.
 pub fn is_known(version: u32) -> bool {
     (OLDEST..=VERSION).contains(&version)
 }

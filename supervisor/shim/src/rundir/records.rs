@@ -169,13 +169,13 @@ pub struct ExitRecord {
 }
 
 impl ExitRecord {
-    /// Returns the time for which the worker's command ran, with all processes that it started; none if it was never started.
+    /// Returns the time for which the worker's command and all its children ran; none if the command was never started.
     pub fn lived(&self) -> Option<Duration> {
         let us = self.ended_at_us.saturating_sub(self.started_at_us?);
         Some(Duration::from_micros(us))
     }
 
-    /// Returns the record of a run of which only the cause and the time of its end are known.
+    /// Returns the record of a run whose end is known only by its cause and its time.
     pub fn with_cause(cause: Cause, ended_at_us: u64) -> Self {
         ExitRecord {
             version: VERSION,

@@ -152,10 +152,9 @@ impl fmt::Debug for RunSpec {
     }
 }
 
-/// Part of a spec that the shim itself needs.
-///
-/// So a shim has no environment, no secret and no policy in its memory. A policy that cannot be parsed is recorded as a
-/// failure of `confine`, and does not keep the shim from starting.
+/// Part of a spec that the shim itself needs. With this part alone, a shim has no environment, no secret and no policy
+/// in its memory. A policy that cannot be parsed is recorded as a failure of `confine`, and does not keep the shim from
+/// starting.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ShimSpec {
     pub(crate) version: u32,

@@ -1,10 +1,10 @@
-//! Reader of `/proc/<pid>/stat` for processes that this crate acts on (`proc_pid_stat(5)`).
+//! Reader of `/proc/<pid>/stat`, for processes on which this crate acts (`proc_pid_stat(5)`).
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// The fields of one `stat` line that matter here.
+/// Fields of a `stat` line that this crate needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessStat {
     /// The name of its program, cut to 15 bytes.
@@ -23,9 +23,10 @@ impl ProcessStat {
         Self::read(&Path::new("/proc").join(pid.to_string()).join("stat"))
     }
 
-    /// Parses one line; none when it is not one.
+    /// Parses one line; none if it is invalid.
     ///
-    /// The name is in parentheses and may itself hold spaces and parentheses, so fields count from the last `)`.
+    /// The name stands in parentheses and may itself contain spaces and parentheses, so fields are counted from the
+    /// last `)`.
     pub fn parse(line: &str) -> Option<Self> {
         let (head, rest) = line.rsplit_once(')')?;
         let (_, name) = head.split_once('(')?;

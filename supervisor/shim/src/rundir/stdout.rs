@@ -1,7 +1,7 @@
 //! `stdout`: the standard output of a run that has ended, as its lane reads it.
 //!
-//! The file is not synced before the exit record: that would charge every run for a rare need. After a power loss it
-//! may be shorter than the record says; the 4096 bytes of the record are there.
+//! The file is not synced before the exit record, because a sync would cost every run time for a rare need. After a
+//! power loss the file may be shorter than the record says. The record itself has the last 4096 bytes.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _};
@@ -10,22 +10,23 @@ use std::path::Path;
 use super::ExitRecord;
 use crate::cut_values::{CutValues, LINE_BYTES};
 
-/// Limit on a line, as a length of a file.
+/// Limit on a line, in bytes.
 const LONGEST: u64 = LINE_BYTES as u64;
 
-/// A longer document is not read: no agent reports its ending with as much.
+/// Limit on a document, in bytes. No agent reports its end with more.
 const DOCUMENT_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The standard output of one run.
+/// Standard output of one run.
 #[derive(Debug)]
 pub struct Stdout {
     tail: String,
-    /// None if it is missing: the shim could not make it, or a power loss took its name. The tail stands for it.
+    /// None if the file is missing: the shim could not make it, or a power loss removed its name. The tail then takes
+    /// its place.
     file: Option<File>,
 }
 
 impl Stdout {
-    /// Opens the file, where the shim made one.
+    /// Opens the file of a run that has ended, if the shim made one.
     pub(super) fn open(path: &Path, record: &ExitRecord) -> io::Result<Self> {
         let file = match File::open(path) {
             Ok(file) => Some(file),
@@ -35,19 +36,19 @@ impl Stdout {
         Ok(Stdout { tail: record.stdout_tail.clone(), file })
     }
 
-    /// Opens what there is of a run that goes on. Its last line may be torn.
+    /// Opens the output so far of a live run, and returns its length. The last line may be incomplete.
     pub(super) fn so_far(path: &Path) -> io::Result<(Self, u64)> {
         let file = File::open(path)?;
         let length = file.metadata()?.len();
         Ok((Stdout { tail: String::new(), file: Some(file) }, length))
     }
 
-    /// The last 4096 bytes.
+    /// Returns the last 4096 bytes.
     pub fn tail(&self) -> &str {
         &self.tail
     }
 
-    /// All that was kept, as one document; none if it is too long for one.
+    /// Returns all of the kept output as one document; none if it is longer than 4 MiB.
     pub fn whole(&self) -> Option<Vec<u8>> {
         let Some(file) = &self.file else { return Some(self.tail.clone().into_bytes()) };
         let mut text = Vec::new();
@@ -55,15 +56,15 @@ impl Stdout {
         (count as u64 <= DOCUMENT_BYTES).then_some(text)
     }
 
-    /// Hands over each line of the kept output, without its end. Longer lines than 1 MiB are passed over. Where the middle was cut out, two
-    /// torn lines and a line of our own stand in its place; nothing separates them from the worker's lines, so a reader skips lines that it
-    /// cannot parse.
+    /// Calls `take` with each line of the kept output, without its line end. Lines over 1 MiB are skipped. If the
+    /// middle was cut out, two incomplete lines and a line of the supervisor are in its place. Nothing marks them, so a
+    /// caller must skip lines that it cannot parse.
     pub fn each_line(&self, take: impl FnMut(&[u8])) {
         self.lines(Long::PassedOver, take);
     }
 
-    /// Hands over each line as [`Self::each_line`] does. Of a longer line each JSON string is cut, and so is each long array and object in it. The line is
-    /// passed over only if the rest is still longer than 1 MiB.
+    /// Calls `take` with each line as [`Self::each_line`] does. In a line over 1 MiB, each long string, array and
+    /// object is cut. The line is skipped only if it is still longer than that.
     pub fn each_json_line(&self, take: impl FnMut(&[u8])) {
         self.lines(Long::Cut, take);
     }
@@ -74,14 +75,14 @@ impl Stdout {
             return;
         };
         let mut reader = BufReader::new(file);
-        // It may have been read before.
+        // An earlier call may have read the file.
         if reader.rewind().is_err() {
             return;
         }
         let mut line = Vec::new();
         loop {
             line.clear();
-            // What a disk does not give back is not there.
+            // Output that the disk does not return is treated as missing.
             let Ok(count) = (&mut reader).take(LONGEST).read_until(b'\n', &mut line) else { return };
             match line.strip_suffix(b"\n") {
                 Some(whole) => take(whole),

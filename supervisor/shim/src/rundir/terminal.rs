@@ -1,4 +1,4 @@
-//! The terminal of a run: its size, and what a person does at it, which the daemon writes into the FIFO `keys`.
+//! Terminal of a run: its size, and the input of a person, which the daemon writes into the FIFO `keys`.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
@@ -15,20 +15,20 @@ const HEAD_BYTES: usize = 3;
 const TEXT: u8 = b't';
 const SIZE: u8 = b's';
 
-/// An act of a person at the terminal of a run.
+/// Input of a person at the terminal of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Keyed {
-    /// Bytes for its worker, [`Keyed::BYTES`] at most.
+    /// Bytes for the worker, at most [`Keyed::BYTES`].
     Text(Vec<u8>),
     /// The terminal has another size.
     Size(TerminalSize),
 }
 
 impl Keyed {
-    /// The most bytes that go at once.
+    /// Limit on the bytes of one frame.
     pub const BYTES: usize = FRAME_BYTES - HEAD_BYTES;
 
-    /// A letter, a length, and that many bytes.
+    /// Returns the frame: a letter, a length, and that many bytes.
     fn frame(&self) -> Vec<u8> {
         let (kind, body) = match self {
             Keyed::Text(bytes) => (TEXT, bytes.clone()),
@@ -61,10 +61,10 @@ impl Keyed {
     }
 }
 
-/// Reasons why nothing was passed to the terminal of a run.
+/// Reasons why a frame was not passed to the terminal of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum NotKeyed {
-    /// More was passed than its worker has read.
+    /// The FIFO is full, because the worker has not read the input before.
     #[error("its worker does not read what is typed")]
     Full,
     /// The run has no terminal, or is over.
@@ -81,7 +81,7 @@ pub enum NotKeyed {
 }
 
 impl RunDir {
-    /// The FIFO, which the shim makes.
+    /// Returns the path of the FIFO, which the shim makes.
     pub(crate) fn keys_path(&self) -> PathBuf {
         self.path().join(KEYS)
     }
@@ -92,10 +92,10 @@ impl RunDir {
         metadata.is_ok_and(|found| found.file_type().is_fifo())
     }
 
-    /// Passes a frame to the terminal of a live run, whole or not at all. Never waits.
+    /// Writes a frame to the terminal of a live run as a whole, or not at all. Never waits.
     ///
     /// # Errors
-    /// Nothing was passed. A text that is longer than [`Keyed::BYTES`] is refused.
+    /// Fails if nothing was written. A text that is longer than [`Keyed::BYTES`] is refused.
     pub fn key(&self, keyed: &Keyed) -> Result<(), NotKeyed> {
         let path = self.keys_path();
         let frame = keyed.frame();
@@ -111,7 +111,7 @@ impl RunDir {
             _ if source.kind() == io::ErrorKind::BrokenPipe => NotKeyed::Absent,
             _ => NotKeyed::Write { path: path.clone(), source },
         };
-        // As much as a FIFO takes at once, so it takes all of it or nothing.
+        // The frame is no longer than PIPE_BUF, so the FIFO takes all of it or nothing (pipe(7)).
         opened.and_then(|mut keys| keys.write_all(&frame)).map_err(fails)
     }
 }

@@ -45,7 +45,7 @@ struct ScriptCall {
     args: JsonObject,
 }
 
-/// Reply to a call.
+/// Reply to a call of a script: the value, and whether the tool worked.
 struct CallReply {
     result: ToolResult,
     value: Value,
@@ -68,9 +68,9 @@ impl ScriptCalls {
     /// Serves the calls of a script until it closes its end.
     pub(super) fn serve(board: Arc<ToolBoard>, tools: Vec<&'static VerbTool>, socket: UnixStream) -> Self {
         let made = Arc::new(AtomicU64::new(0));
-        let desk = CallHandler { board, tools, made: Arc::clone(&made) };
+        let handler = CallHandler { board, tools, made: Arc::clone(&made) };
         let serving = tokio::spawn(async move {
-            if let Err(error) = desk.answer_all(socket).await {
+            if let Err(error) = handler.answer_all(socket).await {
                 tracing::debug!(%error, "script_left");
             }
         });
@@ -184,7 +184,7 @@ impl CallHandler {
     }
 }
 
-/// Logs a call. A script continues if that is refused: the log already has the changes of its calls.
+/// Logs a call. A refusal does not end the script, because the log has the changes of its calls in any case.
 pub(super) async fn note(client: &Client, call: ToolCall) {
     let task_id = client.worker().map(|worker| worker.task.clone());
     let tool = call.tool.clone();

@@ -54,7 +54,7 @@ const CODE: usize = 1 << 20;
 struct ScriptArguments {
     /// The script. What it prints to standard output is the result
     code: String,
-    /// How long it may take, in seconds: 1 to 120 [default: 120]
+    /// Time limit in seconds: 1 to 120 [default: 120]
     #[schemars(range(min = 1, max = 120))]
     timeout_seconds: Option<u64>,
 }

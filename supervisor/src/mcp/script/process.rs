@@ -58,7 +58,7 @@ pub(super) enum ScriptEnd {
     Interrupted,
 }
 
-/// Output of a script.
+/// Text that a script has written, and the end of its process.
 #[derive(Debug, Default)]
 pub(super) struct ScriptOutput {
     pub(super) output: String,

@@ -6,7 +6,6 @@ use ratatui::text::{Line, Span};
 
 use base::terminal::{Ink, printable};
 
-/// Use of colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::top) enum ColourUse {
     Coloured,

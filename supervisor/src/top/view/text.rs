@@ -42,7 +42,7 @@ pub(super) fn peek(peek: &LogView, look: ColourUse, area: Rect, buffer: &mut Buf
     title.ink(Ink::Bold, &format!(" {}", peek.task));
     title.plain(&format!("  {} ", peek.title));
     let end = if peek.follows() { "following" } else { "G follows again" };
-    let place = [peek.place().as_str(), end].join(", ");
+    let place = [peek.position().as_str(), end].join(", ");
     let mut below = Pieces::with_colours(look);
     below.ink(Ink::Dim, &format!(" {} ", place.trim_start_matches(", ")));
     let frame = Block::new().borders(Borders::TOP | Borders::BOTTOM).title(title.line());

@@ -48,7 +48,7 @@ pub(super) fn examine(root: &Root, asked: Examination, daemon: &[Finding]) -> Re
             }
         }
         checks.extend(of_board);
-        checks.extend(kept(root, name));
+        checks.extend(former_files(root, name));
     }
     Ok(checks)
 }
@@ -189,7 +189,7 @@ fn option(name: &BoardName) -> String {
 }
 
 /// Reports files that earlier repairs and restores left.
-fn kept(root: &Root, name: &BoardName) -> Option<Finding> {
+fn former_files(root: &Root, name: &BoardName) -> Option<Finding> {
     let path = root.board(name);
     let entries = std::fs::read_dir(path.parent()?).ok()?.flatten();
     let (mut kept, mut bytes) = (0_u32, 0_u64);

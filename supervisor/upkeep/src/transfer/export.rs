@@ -13,7 +13,7 @@ use base::failure::Failure;
 use base::paths::Root;
 use service::details::Details;
 
-/// Result of an export.
+/// Counts of an export, and the files that it lacks.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ExportReport {
     pub board: BoardName,

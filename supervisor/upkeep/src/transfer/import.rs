@@ -33,7 +33,7 @@ const THEIR_PLACE: &str =
 /// Limit on the workspaces that a refusal names.
 const LISTED: usize = 5;
 
-/// Result of an import.
+/// Counts of an import, and the values that it changed or left out.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ImportReport {
     pub board: BoardName,
@@ -101,7 +101,7 @@ enum OpenRuns {
     Refused,
 }
 
-/// Conditions of an import.
+/// Permissions and definitions against which the rows of an import are checked.
 struct ImportTerms {
     open: OpenRuns,
     /// Policies that the caller accepts.

@@ -49,13 +49,13 @@ pub struct Attach {
     /// The task; inside a run, the run's own task if none is named
     #[arg(skip)]
     pub task_id: Option<TaskId>,
-    /// The name of the attachment [default: that of the file]
+    /// The name of the attachment [default: the name of the file]
     #[arg(long = "name", value_name = "NAME")]
     pub filename: Option<String>,
     /// The media type, such as text/csv
     #[arg(long, value_name = "TYPE")]
     pub content_type: Option<String>,
-    /// Who adds it [default: the caller]
+    /// The author [default: the caller]
     #[arg(long, value_name = "NAME")]
     pub author: Option<String>,
     /// The text of the file

@@ -27,7 +27,7 @@ pub struct AttachGet {
     /// The attachment
     #[arg(value_name = "ATTACHMENT")]
     pub attachment_id: AttachmentId,
-    /// Where to write it, `-` for standard output [default: its name, in the current directory]
+    /// The file to write, `-` for standard output [default: its name, in the current directory]
     #[arg(long, short, value_name = "FILE")]
     #[serde(skip)]
     pub output: Option<PathBuf>,

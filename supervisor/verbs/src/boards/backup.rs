@@ -30,7 +30,7 @@ Examples:
   supervisor backup /var/backups/board.db
   supervisor --board releases backup --force releases.db")]
 pub struct Backup {
-    /// Where to write it
+    /// The file to write
     pub file: PathBuf,
     /// Replace the file if it exists
     #[arg(long)]

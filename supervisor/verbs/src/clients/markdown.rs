@@ -23,7 +23,7 @@ const LONGEST_HTML: usize = 4 * LONGEST;
 const DEEPEST: usize = 32;
 /// Limit on the tags: a browser needs seconds to lay out more.
 const MOST_TAGS: usize = 5000;
-/// Schemes of links.
+/// Schemes that the target of a link may have; other links lose their target.
 const SCHEMES: [&str; 3] = ["http://", "https://", "mailto:"];
 
 /// Render Markdown as HTML without scripts

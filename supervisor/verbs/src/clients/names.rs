@@ -24,7 +24,6 @@ pub enum NameKind {
     Board,
     Plugin,
     Schedule,
-    /// A channel of notifications.
     Channel,
     /// An account that profiles share.
     Account,
@@ -32,7 +31,6 @@ pub enum NameKind {
     Mission,
     /// An attached file, by its number.
     Attachment,
-    /// A run of a task.
     Run,
 }
 
@@ -44,7 +42,7 @@ pub struct Names {
     pub of: NameKind,
     /// Beginning of the names; empty for all
     pub begins: String,
-    /// Of runs and attachments: only those of this task
+    /// For runs and attachments: only names of this task
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
 }

@@ -56,11 +56,11 @@ impl NamedProfile {
     ) -> Option<Self> {
         let profile: Profile = name.parse().ok()?;
         let (described, defect) = match found {
-            Lookup::Usable(persona) => (Some(persona.describe()), None),
+            Lookup::Usable(definition) => (Some(definition.describe()), None),
             Lookup::Disabled(defect) => (None, Some(defect.to_string())),
             Lookup::Absent => return None,
         };
-        let is_shipped = matches!(found, Lookup::Usable(persona) if persona.is_shipped);
+        let is_shipped = matches!(found, Lookup::Usable(definition) if definition.is_shipped);
         let proposes = is_shipped && ProposalKind::ALL.iter().any(|kind| TriageConfig::key(*kind) == name);
         Some(NamedProfile {
             name: name.to_owned(),

@@ -49,7 +49,7 @@ pub struct Release {
     /// Close the breaker of the host for this tenant
     #[arg(long, value_name = "TENANT", conflicts_with = "host")]
     pub host_of: Option<Tenant>,
-    /// Why
+    /// The reason; kept with the event
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
     /// Only holds for a login that was not accepted, of this tenant; nothing may be held then. A person has logged in.

@@ -37,28 +37,28 @@ pub struct CreateMission {
     #[arg(long, value_name = "FILE", conflicts_with = "body")]
     #[serde(skip)]
     pub body_file: Option<PathBuf>,
-    /// Who divides it into tasks, and does what is left
+    /// The assignee, which divides it into tasks and does the rest itself
     #[arg(long, value_name = "NAME")]
     pub assignee: Option<Profile>,
     /// Its tenant
     #[arg(long, value_name = "NAME", env = "SUPERVISOR_TENANT")]
     pub tenant: Option<Tenant>,
-    /// Where its first task works, as with `create`
+    /// The workspace of its first task, as with `create`
     #[arg(long, value_name = "WHERE")]
     pub workspace: Option<String>,
     /// Key of the request: a second create with the same key returns the existing mission
     #[arg(long, value_name = "KEY")]
     pub idempotency_key: Option<String>,
-    /// How many tasks it may have, with the first one
+    /// Limit on its tasks, the first one included
     #[arg(long, value_name = "N")]
     pub(crate) max_tasks: Option<u64>,
-    /// How deep workers may make tasks below the first one
+    /// Limit on the depth of tasks that workers create below the first one
     #[arg(long, value_name = "N")]
     pub max_depth: Option<u32>,
-    /// How long its runs may take together: seconds, or 30m, 2h, 1d
+    /// Limit on the time of all its runs together: seconds, or 30m, 2h, 1d
     #[arg(long, value_name = "DURATION")]
     pub max_runtime: Option<WrittenDuration>,
-    /// What it may cost in US dollars, as agents report it, such as 2.50
+    /// Limit on its cost in US dollars, as agents report it, such as 2.50
     #[arg(long = "max-cost", value_name = "USD", value_parser = usage_text::micros)]
     pub(crate) max_cost_micros: Option<u64>,
     /// Recipient of notifications: a channel, as with `create --notify`; `none` for no notifications
@@ -135,7 +135,7 @@ pub struct PauseMission {
     #[arg(long)]
     #[serde(default)]
     pub now: bool,
-    /// Why
+    /// The reason; kept with the event
     #[arg(long, value_name = "TEXT")]
     #[serde(default)]
     pub reason: Option<String>,
@@ -154,7 +154,7 @@ pub struct ResumeMission {
     /// Any task of it
     #[arg(value_name = "TASK")]
     pub mission: TaskId,
-    /// Why
+    /// The reason; kept with the event
     #[arg(long, value_name = "TEXT")]
     #[serde(default)]
     pub reason: Option<String>,
@@ -174,7 +174,7 @@ pub struct CancelMission {
     /// Any task of it
     #[arg(value_name = "TASK")]
     pub mission: TaskId,
-    /// Why; kept as a comment on each task
+    /// The reason; kept as a comment on each task
     #[arg(long, value_name = "TEXT")]
     #[serde(default)]
     pub reason: Option<String>,

@@ -41,7 +41,7 @@ pub struct Specify {
     /// All tasks in triage except denied ones, 100 at a time
     #[arg(long, conflicts_with = "task_id")]
     pub all: bool,
-    /// With --all: only those of this tenant
+    /// With --all: only proposals of this tenant
     #[arg(long, value_name = "NAME", requires = "all")]
     pub tenant: Option<Tenant>,
     /// The requester [default: the caller]
@@ -66,7 +66,7 @@ pub struct Decompose {
     /// All tasks in triage except denied ones, 100 at a time
     #[arg(long, conflicts_with = "task_id")]
     pub all: bool,
-    /// With --all: only those of this tenant
+    /// With --all: only proposals of this tenant
     #[arg(long, value_name = "NAME", requires = "all")]
     pub tenant: Option<Tenant>,
     /// The requester [default: the caller]

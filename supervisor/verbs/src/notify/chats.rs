@@ -24,7 +24,7 @@ pub struct Configured {
     channel: Option<String>,
     /// Board to which its lines apply.
     board: Option<BoardName>,
-    /// Number of its senders.
+    /// Number of people who may use it.
     senders: usize,
     /// Reason why it cannot be used.
     defect: Option<String>,
@@ -37,8 +37,8 @@ pub struct Configured {
 
 /// Returns the chats of the configuration.
 fn configured(service: &Service) -> Vec<Configured> {
-    let desk = service.chats();
-    let chats = desk.chats(service.root());
+    let registry = service.chats();
+    let chats = registry.chats(service.root());
     let one = |name: &str| {
         let (file, defect) = match chats.find(name) {
             Lookup::Usable(file) => (Some(file), channel_of(service, file).err()),
@@ -52,7 +52,7 @@ fn configured(service: &Service) -> Vec<Configured> {
             senders: file.map_or(0, |file| file.senders.len()),
             defect,
             served: service.daemon().is_some(),
-            line: desk.connection(name),
+            line: registry.connection(name),
         }
     };
     chats.names().map(one).collect()
@@ -101,7 +101,7 @@ impl Command for ListChats {
             return;
         }
         let rows = reply.iter().map(|chat| {
-            let (ink, word) = standing(chat);
+            let (ink, word) = state_of(chat);
             [
                 Cell::from(chat.name.clone()),
                 Cell::or_dash(chat.channel.as_ref()),
@@ -122,7 +122,7 @@ fn since(at: Timestamp) -> String {
     timestamp::local(at)
 }
 
-fn standing(chat: &Configured) -> (Ink, &'static str) {
+fn state_of(chat: &Configured) -> (Ink, &'static str) {
     match (&chat.defect, chat.served, chat.line.connected) {
         (Some(_), _, _) => (Ink::Red, "disabled"),
         (None, false, _) => (Ink::Dim, "no daemon"),

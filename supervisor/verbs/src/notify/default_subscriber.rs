@@ -18,8 +18,8 @@ pub(crate) fn known(text: &str, config: &NotifyConfig) -> Result<String, Failure
     })
 }
 
-/// Returns the channel over which a caller is notified about its new tasks. `named` is the caller's choice; a worker names none: the
-/// subscribers of its mission are notified.
+/// Returns the channel over which a caller is notified about its new tasks. `named` is the caller's choice. A worker
+/// names no channel: the subscribers of its mission are notified.
 pub(crate) fn channel(call: &Call, named: Option<&str>) -> Result<Option<String>, Failure> {
     if call.actor.kind == ActorKind::Worker {
         return match named {

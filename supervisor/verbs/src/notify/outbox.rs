@@ -28,7 +28,7 @@ pub struct NotifyOutbox {
     /// Only those to this channel
     #[arg(long, value_name = "NAME")]
     pub channel: Option<String>,
-    /// Only those that could not be delivered
+    /// Only messages that could not be delivered
     #[arg(long)]
     pub dead: bool,
 }
@@ -114,7 +114,7 @@ impl Verb for NotifyRetry {
     }
 }
 
-/// Drop messages that could not be delivered, or one that waits
+/// Drop messages that could not be delivered, or a message that waits
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[command(after_help = "\

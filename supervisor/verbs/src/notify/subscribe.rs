@@ -27,7 +27,7 @@ pub struct NotifySubscribe {
     /// The channel, such as telegram
     #[arg(long, value_name = "NAME")]
     pub platform: String,
-    /// The chat [default: the one that the channel names]
+    /// The chat [default: the chat that the channel names]
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     #[serde(default)]
     pub chat_id: Option<String>,

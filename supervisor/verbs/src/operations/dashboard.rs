@@ -22,7 +22,7 @@ pub struct OpenDashboard {
     pub own_browser: bool,
 }
 
-/// One-time link to the dashboard.
+/// Link that signs a browser in once.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct DashboardLink {
     /// URL with the code as its fragment, which browsers do not send to the server.
@@ -107,7 +107,7 @@ Examples:
 )]
 pub struct DashboardSessions {}
 
-/// A session of the dashboard.
+/// Session of a browser, as the list of sessions shows it.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct DashboardSession {
     session: String,

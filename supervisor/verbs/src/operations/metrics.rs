@@ -132,7 +132,7 @@ fn measure(service: &Service, snapshot: Option<&Snapshot>) -> Result<Measured, F
     );
     measured.gauge(
         "up",
-        "Whether a daemon serves the root.",
+        "1 if a daemon serves the root, else 0.",
         [Sample::labelled([], i64::from(snapshot.is_some()))],
     );
     if let Some(snapshot) = snapshot {
@@ -204,7 +204,11 @@ impl Automatic {
 
     fn measure(self, measured: &mut Measured) {
         measured.gauge("plugin_events_left", "Events that a plugin has not looked at.", self.behind);
-        measured.gauge("plugin_paused", "Whether a plugin gets no events: it failed too often.", self.paused);
+        measured.gauge(
+            "plugin_paused",
+            "1 if a plugin gets no events because it failed too often, else 0.",
+            self.paused,
+        );
         measured.gauge("messages_waiting", "Messages that a channel is to take.", self.waiting);
         measured.gauge("messages_dead", "Messages that a channel did not take in time.", self.dead);
     }
@@ -253,21 +257,21 @@ fn of_daemon(measured: &mut Measured, service: &Service, snapshot: &Snapshot) {
     let paused = i64::from(snapshot.paused.is_some());
     measured.gauge(
         "paused",
-        "Whether nothing is started: the host lacks something, or dispatch is disabled.",
+        "1 if nothing is started because the host lacks a resource or dispatch is disabled, else 0.",
         [Sample::labelled([], paused)],
     );
     let stopping = i64::from(snapshot.stopping.is_some());
-    measured.gauge("stopping", "Whether the daemon is being stopped.", [Sample::labelled([], stopping)]);
+    measured.gauge("stopping", "1 if the daemon is being stopped, else 0.", [Sample::labelled([], stopping)]);
     let broken = snapshot.broken.len();
     measured.gauge(
         "environments_broken",
-        "What tasks need and what does not work.",
+        "Resources that tasks need and that do not work.",
         [Sample::labelled([], broken)],
     );
     let open = snapshot.broken.iter().filter(|broken| broken.release.is_some()).count();
     measured.gauge(
         "breakers_open",
-        "What tasks need and what has failed five times in a row.",
+        "Resources that tasks need and that have failed five times in a row.",
         [Sample::labelled([], open)],
     );
     measured.counter(
@@ -331,7 +335,7 @@ mod tests {
     #[test]
     fn the_text_is_that_of_openmetrics() {
         let mut measured = Measured::default();
-        measured.gauge("up", "Whether it \"serves\".", [Sample::labelled([], 1)]);
+        measured.gauge("up", "Help with \"quotes\".", [Sample::labelled([], 1)]);
         measured.counter(
             "events",
             "Events.",
@@ -340,7 +344,7 @@ mod tests {
         measured.gauge("tasks", "None.", []);
         assert_snapshot!(measured.to_string(), @r#"
         # TYPE supervisor_up gauge
-        # HELP supervisor_up Whether it \"serves\".
+        # HELP supervisor_up Help with \"quotes\".
         supervisor_up 1
         # TYPE supervisor_events counter
         # HELP supervisor_events Events.

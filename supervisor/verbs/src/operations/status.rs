@@ -144,7 +144,6 @@ pub struct WaitingTask {
     pub why: kernel::Waiting,
 }
 
-/// Next tick of a schedule.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct NextTick {
     pub schedule: kernel::ScheduleName,
@@ -178,7 +177,7 @@ pub struct StatusReport {
     /// The file system of the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<DiskSpace>,
-    /// The board of the request.
+    /// Board that the request names.
     pub board: kernel::BoardName,
     /// The tenant of the request; none means all.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -22,7 +22,7 @@ pub struct Deny {
     /// The tasks
     #[arg(value_name = "TASK", required = true)]
     pub task_ids: Vec<TaskId>,
-    /// Why not; kept as a comment
+    /// The reason; kept as a comment
     #[arg(long, value_name = "TEXT", required = true)]
     pub reason: Option<String>,
 }

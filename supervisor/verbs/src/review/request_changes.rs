@@ -33,7 +33,7 @@ pub struct RequestChanges {
     pub task_id: Option<TaskId>,
     #[arg(skip)]
     pub reason: Option<String>,
-    /// What has to change in a line of a file (repeatable); the reason may then be left out
+    /// A change to make in a line of a file (repeatable); the reason may then be left out
     #[arg(long = "comment", value_name = "PATH:LINE:TEXT")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub comments: Vec<LineComment>,

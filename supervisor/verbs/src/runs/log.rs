@@ -123,7 +123,7 @@ impl Verb for Log {
         let mut news = call.board()?.changes();
         loop {
             news.mark_unchanged();
-            let piece = self.look(&call).await?;
+            let piece = self.read_so_far(&call).await?;
             let now = Instant::now();
             if piece.ended || piece.next_offset > piece.offset || call.board()?.is_closing() || now >= until {
                 return Ok(piece);
@@ -142,7 +142,7 @@ impl Verb for Log {
 
 impl Log {
     /// Reads the text written so far.
-    async fn look(&self, call: &Call) -> Result<LogReply, Failure> {
+    async fn read_so_far(&self, call: &Call) -> Result<LogReply, Failure> {
         let id = crate::views::parse::named(self.task_id.clone())?;
         let actor = call.actor.clone();
         let task_id = id.clone();

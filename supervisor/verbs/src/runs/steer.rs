@@ -40,7 +40,7 @@ pub struct Steer {
     pub task_id: TaskId,
     /// The message to the agent
     pub message: String,
-    /// How long to wait until the agent has taken it up; the message stays queued after that
+    /// Time to wait until the agent has taken it up; the message stays queued after that
     #[arg(long, value_name = "DURATION", default_value = TIMEOUT)]
     #[serde(default = "timeout")]
     pub timeout: WrittenDuration,

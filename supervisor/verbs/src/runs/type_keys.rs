@@ -37,7 +37,7 @@ Examples:
 pub struct Type {
     /// The task
     pub task_id: TaskId,
-    /// What to type, at most 4093 bytes
+    /// The characters to type, at most 4093 bytes
     #[arg(default_value = "", hide_default_value = true)]
     #[serde(default)]
     pub text: String,
@@ -49,7 +49,7 @@ pub struct Type {
     #[arg(skip)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
-    /// The size of an attached terminal, which that of the worker follows
+    /// The size of an attached terminal; the terminal of the worker follows it
     #[arg(skip)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<RequestedSize>,
@@ -59,7 +59,7 @@ pub struct Type {
     pub leave: bool,
 }
 
-/// A size in characters.
+/// Size of a terminal, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestedSize {

@@ -49,7 +49,7 @@ Examples:
 pub struct DispatchFleet {
     /// The assignee: a profile or a lane
     pub profile: Profile,
-    /// The directory above those of the fleet
+    /// The directory above the directories of the fleet
     // `root` is the id of the global option.
     #[arg(id = "fleet_root", value_name = "ROOT")]
     pub root: PathBuf,
@@ -94,7 +94,7 @@ pub struct DispatchFleet {
     #[arg(long, value_name = "DURATION")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<WrittenDuration>,
-    /// What the workers may touch: a policy's name [default: the configured one]
+    /// The policy of the workers, by name [default: the configured one]
     #[arg(long, value_name = "NAME")]
     #[serde(default)]
     pub policy: Option<String>,

@@ -33,7 +33,7 @@ pub struct Fork {
     pub task_id: TaskId,
     /// The instructions for the agent of the new task
     pub body: String,
-    /// The run whose session it is [default: the last one that has a session]
+    /// The run to continue [default: the last run with a session]
     #[arg(long, value_name = "RUN")]
     #[serde(default)]
     pub run: Option<RunId>,

@@ -41,7 +41,7 @@ pub struct Kill {
     /// Send only this signal: a name such as USR1 or SIGUSR1, or a number
     #[arg(long, short, value_name = "SIGNAL")]
     pub signal: Option<SignalName>,
-    /// Why; kept as a comment
+    /// The reason; kept as a comment
     #[arg(long, value_name = "TEXT", conflicts_with = "signal")]
     pub reason: Option<String>,
     #[command(flatten)]

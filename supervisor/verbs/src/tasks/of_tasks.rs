@@ -144,7 +144,7 @@ Examples:
   supervisor retry --status blocked --assignee shell --since 1d")]
     Retry verb! { "retry": Operator, Write, members => Bulk }
     of [Blocked] "Retried" Stay retry,
-        /// What has changed; kept as a comment for the worker
+        /// The change since the last run; kept as a comment for the worker
         reason;
 
     /// Cancel tasks, whether they run or wait
@@ -158,7 +158,7 @@ Examples:
   supervisor cancel --status ready,scheduled --tenant acme --dry-run")]
     Cancel verb! { "cancel": Operator, Write, members => Bulk }
     of [] "Cancelled" End cancel,
-        /// Why; kept as a comment
+        /// The reason; kept as a comment
         reason;
 
     /// Bring archived tasks back
@@ -186,7 +186,7 @@ Examples:
   supervisor reopen --tenant acme --since 1h --dry-run")]
     Reopen verb! { "reopen": Operator, Write, members => Bulk }
     of [Done] "Reopened" Stay reopen,
-        /// What to do again; kept as a comment for the worker
+        /// The work to do again; kept as a comment for the worker
         reason;
 
     /// Unblock tasks
@@ -196,6 +196,6 @@ Examples:
   supervisor unblock t_0123abcd t_4567cdef --reason 'use PostgreSQL'")]
     Unblock verb! { "unblock": Orchestrator, Write, members, tool(Orchestrator, "") => Bulk }
     of [] "Unblocked" Stay unblock,
-        /// What has changed, or the answer; kept as a comment for the worker
+        /// The change or the answer; kept as a comment for the worker
         reason;
 }

@@ -256,8 +256,8 @@ impl Command for Patch {
     }
 }
 
-/// Moves a task into the queue. Its parents decide between `ready` and `todo`; the move is refused if their choice is not the requested
-/// status.
+/// Moves a task into the queue. Its parents decide between `ready` and `todo`; the move is refused if their choice is
+/// not the requested status.
 fn queue(
     board: &mut Board<'_>,
     id: &TaskId,

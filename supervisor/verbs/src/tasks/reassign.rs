@@ -27,7 +27,7 @@ pub struct Reassign {
     #[arg(long)]
     #[serde(default)]
     pub reclaim: bool,
-    /// Why; kept with the run it ends, else as a comment
+    /// The reason; kept with the run it ends, else as a comment
     #[arg(long, value_name = "TEXT")]
     #[serde(default)]
     pub reason: Option<String>,

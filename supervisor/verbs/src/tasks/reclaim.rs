@@ -23,7 +23,7 @@ Examples:
 pub struct Reclaim {
     /// The task
     pub task_id: TaskId,
-    /// Why
+    /// The reason; kept with the event
     #[arg(long, value_name = "TEXT")]
     #[serde(default)]
     pub reason: Option<String>,

@@ -86,8 +86,7 @@ pub struct ShownTask {
     pub events: Vec<Event>,
     /// The latest attempts, oldest first.
     pub runs: Vec<Run>,
-    /// The latest events of the proxies of its runs, oldest first: hosts that were refused, and what went through when a run
-    /// had ended.
+    /// The latest events of the proxies of its runs, oldest first: refused hosts, and the traffic of ended runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub egress: Vec<Event>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -37,13 +37,13 @@ pub struct Block {
     /// The task; inside a run, the run's own task if none is named
     #[arg(skip)]
     pub task_id: Option<TaskId>,
-    /// Why it cannot continue
+    /// The reason: why the work cannot continue
     #[arg(skip)]
     pub reason: Option<String>,
     /// More tasks to block with the same reason
     #[arg(long, value_name = "TASK", num_args = 1..)]
     pub ids: Vec<TaskId>,
-    /// What the task waits for
+    /// Kind of the reason
     #[arg(long, value_name = "KIND", value_parser = parse::word::<BlockKind>(BlockKind::TOLD.map(BlockKind::as_str)))]
     pub kind: Option<BlockKind>,
     /// The question for a person; the kind is `needs_input`

@@ -53,7 +53,7 @@ pub struct Claim {
     #[arg(long, value_name = "NAME", conflicts_with = "task_id")]
     #[serde(default)]
     pub assignee: Option<Profile>,
-    /// How long the claim lasts without a heartbeat
+    /// Duration of the claim without a heartbeat
     #[arg(long, value_name = "DURATION", default_value = LEASE)]
     #[serde(default = "lease")]
     pub ttl: WrittenDuration,
@@ -78,7 +78,7 @@ struct StoredClaim {
 pub struct ClaimReply {
     pub task: Task,
     pub run: Run,
-    /// The token of the run.
+    /// Secret with which the worker reports on this run.
     pub token: String,
     /// Path of the socket that accepts the token from programs of the operator's user.
     pub socket: String,

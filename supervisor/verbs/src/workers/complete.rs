@@ -32,7 +32,7 @@ pub struct Complete {
     /// The result itself, if short
     #[arg(long, value_name = "TEXT")]
     pub result: Option<String>,
-    /// What was done, for people and later workers
+    /// Summary of the work, for people and later workers
     #[arg(long, value_name = "TEXT")]
     pub summary: Option<String>,
     /// Machine-readable facts: a JSON object

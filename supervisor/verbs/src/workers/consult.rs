@@ -44,7 +44,7 @@ pub struct Consult {
     pub profile: Profile,
     /// The question: the body of the task
     pub question: String,
-    /// How long to wait, up to 1h, and no longer than the caller's own run
+    /// Time to wait, up to 1h, and no longer than the caller's own run
     #[arg(long, value_name = "DURATION", default_value = DEADLINE)]
     #[serde(default = "deadline")]
     pub timeout: WrittenDuration,
@@ -61,7 +61,6 @@ fn deadline() -> WrittenDuration {
 /// Reply: the answer, and the task of the question.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ConsultReply {
-    /// The task of the question.
     pub task_id: TaskId,
     /// The summary of the run that answered.
     pub answer: String,

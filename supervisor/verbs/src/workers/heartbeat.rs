@@ -22,7 +22,7 @@ Examples:
 pub struct Heartbeat {
     /// The task; inside a run, the run's own task if none is named
     pub task_id: Option<TaskId>,
-    /// What the worker is doing
+    /// The present work of the worker, in a few words
     #[arg(long, value_name = "TEXT")]
     pub note: Option<String>,
 }

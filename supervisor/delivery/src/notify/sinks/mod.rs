@@ -27,7 +27,7 @@ use crate::plugins::Calls;
 use service::Service;
 use setup::config::notify::Kind;
 
-/// A message to a chat.
+/// Message that a chat service is asked to show.
 pub(super) struct ChatMessage<'a> {
     pub(super) chat: &'a str,
     pub(super) thread: Option<&'a str>,
@@ -77,7 +77,7 @@ pub(super) async fn send_chat(
     }
 }
 
-/// A delivery of a channel.
+/// Batch of messages, with the client of its channel.
 pub(super) struct Delivery<'a> {
     pub(super) channel: ChannelClient<'a>,
     pub(super) batch: &'a Batch,

@@ -17,7 +17,7 @@ const FILES: usize = 1000;
 const BYTES: u64 = 16 << 20;
 const DEPTH: usize = 8;
 
-/// Use of a plugin's directory.
+/// Purpose for which the directory of a plugin is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DirectoryUse {
     /// Executed in place: the daemon's user or root must own it, and no other user may write it.
@@ -125,12 +125,18 @@ impl Walk<'_> {
             if self.files > FILES {
                 return Err(Unfit::Many);
             }
-            self.look(dir.as_fd(), &path.join(name), name, depth)?;
+            self.check_entry(dir.as_fd(), &path.join(name), name, depth)?;
         }
         Ok(())
     }
 
-    fn look(&mut self, dir: BorrowedFd<'_>, path: &Path, name: &OsStr, depth: usize) -> Result<(), Unfit> {
+    fn check_entry(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        path: &Path,
+        name: &OsStr,
+        depth: usize,
+    ) -> Result<(), Unfit> {
         let whole = self.root.join(path);
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let open = openat(dir, name, flags, Mode::empty()).map_err(|e| refused(whole.clone(), e))?;

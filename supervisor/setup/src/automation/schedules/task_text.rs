@@ -13,7 +13,7 @@ use base::environment::with_home;
 use base::time::duration::WrittenDuration;
 
 kernel::task_request! { schedule
-/// Task of a schedule.
+/// Task that a schedule creates at a tick.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TaskText {

@@ -40,7 +40,7 @@ impl Verb for CheckPlugin {
     }
 
     async fn run(self, call: Call) -> Result<CheckedPlugin, Failure> {
-        let (dir, ground) = match (&self.name, self.path) {
+        let (dir, directory_use) = match (&self.name, self.path) {
             (Some(name), None) => (path_of(call.service.root(), name), DirectoryUse::Installed),
             (None, Some(path)) if path.is_absolute() => (path, DirectoryUse::Offered),
             (_, _) => {
@@ -53,7 +53,7 @@ impl Verb for CheckPlugin {
         if let Some(name) = self.name.filter(|_| dir.symlink_metadata().is_err()) {
             return Err(unknown(&call.service, &name));
         }
-        Ok(check(&call.service, &dir, ground).await)
+        Ok(check(&call.service, &dir, directory_use).await)
     }
 }
 

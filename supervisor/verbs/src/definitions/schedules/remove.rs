@@ -19,7 +19,6 @@ pub struct RemoveSchedule {
     pub name: ScheduleName,
 }
 
-/// A schedule that was removed.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RemovedSchedule {
     pub name: ScheduleName,

@@ -27,15 +27,15 @@ const MOST: usize = 1000;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SaveSchedule {
-    /// Its name
+    /// Its name, which is also the name of its file
     pub name: ScheduleName,
-    /// What its file says
+    /// The content of its file, as an object
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleText>,
     /// The text of its file, instead of `schedule`
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Whether a schedule of that name is replaced
+    /// Replace a schedule of that name
     #[serde(default)]
     pub replace: bool,
 }

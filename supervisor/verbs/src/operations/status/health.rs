@@ -5,7 +5,7 @@
 use kernel::Finding;
 use serde::{Deserialize, Serialize};
 
-/// State of the service. The exit codes equal those of `systemctl status` where both have the same meaning.
+/// State of the service. Its exit codes are the exit codes of `systemctl status` where both have the same meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Health {

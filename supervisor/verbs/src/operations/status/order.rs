@@ -21,9 +21,7 @@ pub enum Order {
     Memory,
     /// Longest without a sign of life first.
     Beat,
-    /// By assignee.
     Assignee,
-    /// By title.
     Title,
 }
 

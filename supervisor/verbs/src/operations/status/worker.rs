@@ -9,7 +9,7 @@ use daemon::{LiveRun, Phase};
 /// A worker without progress for so long is quiet, in seconds.
 const QUIET: u64 = 600;
 
-/// State of a worker.
+/// Phase of a worker, or the reason why a person should look at it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkerHealth {
