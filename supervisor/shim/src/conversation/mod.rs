@@ -14,6 +14,7 @@ mod app_server;
 #[cfg(test)]
 mod fuzz_tests;
 mod input;
+mod json_rpc;
 mod lines;
 mod stream_json;
 
