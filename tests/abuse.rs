@@ -1,4 +1,4 @@
-//! What a hostile client does with one connection: it is answered, or cut off, and everybody else is served meanwhile.
+//! Hostile use of a connection: the client gets a reply or is disconnected, and all others are served meanwhile.
 
 use std::io::Write;
 use std::net::Shutdown;

@@ -14,7 +14,7 @@ use crate::harness::{Fleet, Output, User};
 use crate::journal::of_task;
 use crate::service::under_job;
 
-/// Where commands look for the operator's socket.
+/// Returns the path at which commands look for the operator's socket.
 fn place(fleet: &Fleet) -> PathBuf {
     fleet.root().join("run/supervisor.sock")
 }

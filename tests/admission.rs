@@ -1,4 +1,5 @@
-//! What may run at once: lanes, pools, the memory of the host, and the switch. What waits says for which, and how much of it is taken.
+//! Limits on concurrent runs: lanes, pools, the memory of the host, and the switch. A waiting task names its limit and
+//! the current use.
 
 use serde_json::json;
 

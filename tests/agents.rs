@@ -26,11 +26,11 @@ use self::programs::Program;
 use self::provider::{Act, Provider};
 use crate::harness::{Fleet, Repository};
 
-/// How long any of them may take: what an agent waits for is far shorter, and its task is ended before.
+/// Time limit for a test with an agent. The limits inside are far shorter, and the limit of the task ends it earlier.
 const LIMIT: Duration = Duration::from_mins(5);
 /// The same as a limit of a task, which has to be the shorter one.
 const MAX_RUNTIME: &str = "4m";
-/// How long an agent may write nothing.
+/// Longest time without output of an agent.
 const IDLE_LIMIT: &str = "45s";
 
 /// A task of an agent, and the provider that it asks.
@@ -138,7 +138,7 @@ impl Stage {
         }
     }
 
-    /// What a reader of a failure wants to see.
+    /// Describes the state for a failure message.
     fn state(&self, shown: &Value) -> String {
         let asked: Vec<_> = self.provider.asked().iter().map(|asked| asked.results).collect();
         let log = self.fleet.cli(["log", &self.task]);
@@ -232,7 +232,7 @@ fn works_on_its_own_board(program: &Program) {
     assert_eq!(shown["comments"].as_array().map(Vec::len), Some(0), "nothing was refused: {shown:#}");
 }
 
-/// What an agent has used is known, also where the worker itself told the board how it ended.
+/// The use of an agent is recorded even if the worker itself told the board how it ended.
 fn is_counted(program: &Program) {
     let Some(stage) = Stage::open(program, &[Act::Say("I have thought about it.")]) else { return };
     let shown = stage.ended("unreported");

@@ -1,4 +1,4 @@
-//! What a person decides: answers, approvals, promotions and moves by hand.
+//! Decisions of a person: answers, approvals, promotions and manual moves.
 
 use serde_json::{Value, json};
 

@@ -198,7 +198,7 @@ pub(crate) fn circles(arrows: &BTreeSet<(String, String)>) -> Vec<&(String, Stri
     arrows.iter().filter(|(from, to)| reached(arrows, to).contains(from)).collect()
 }
 
-/// What one names, without what the others that it names lead to.
+/// Returns the direct dependencies of a room, without those that its other dependencies lead to.
 fn built_on(arrows: &BTreeSet<(String, String)>, room: &str) -> String {
     let named = arrows.iter().filter(|(from, _)| from == room).map(|(_, to)| to);
     let named: BTreeMap<&String, _> = named.map(|to| (to, reached(arrows, to))).collect();

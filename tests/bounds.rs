@@ -1,4 +1,4 @@
-//! What a worker writes is bounded, and costs nobody else anything.
+//! The output of a worker is bounded, and impairs nobody else.
 
 use serde_json::json;
 

@@ -18,7 +18,7 @@ fn missing(fleet: &Fleet) -> std::path::PathBuf {
     program
 }
 
-/// How many starts of some tasks there were.
+/// Returns the number of starts of these tasks.
 fn starts(fleet: &Fleet, tasks: &[String]) -> u64 {
     let of = |task: &String| {
         let shown = fleet.show(task);

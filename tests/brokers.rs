@@ -16,7 +16,7 @@ use provider::Provider;
 
 /// A key that is nowhere by chance.
 const KEY: &str = "sk-2e9d41c7-Never-Of-A-Worker";
-/// What a worker has in its place.
+/// Key that a worker sees instead.
 const NO_KEY: &str = "key-of-the-broker";
 
 /// A root whose lane `agent` asks a provider with a key.
@@ -85,7 +85,7 @@ pub(crate) fn files_with(dir: &Path, word: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Whether a process has a word in its arguments, its environment or anywhere in its memory.
+/// Returns true if a process has a word in its arguments, its environment or anywhere in its memory.
 fn process_has(pid: i32, word: &str) -> bool {
     let at = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
     if has(&at("cmdline"), word) || has(&at("environ"), word) {
@@ -104,7 +104,8 @@ fn process_has(pid: i32, word: &str) -> bool {
     })
 }
 
-/// Whether a range of addresses has a word. What was never written is left out: some programs reserve more than a host has.
+/// Returns true if a range of addresses contains a word. Pages that were never written are skipped, because some
+/// programs reserve more memory than a host has.
 fn range_has((memory, pages): (&File, &File), range: Range<u64>, word: &str) -> bool {
     const PAGE: u64 = 4096;
     const PIECE: usize = 256 * 4096;

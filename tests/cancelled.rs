@@ -1,4 +1,4 @@
-//! What a person does with a task that should not go on, or should begin again: cancel, kill, retry; and words of other programs.
+//! Commands for a task that should stop or start again: cancel, kill, retry; and the words of other programs for them.
 
 use std::path::Path;
 

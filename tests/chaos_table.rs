@@ -40,7 +40,7 @@ fn function(text: &str, name: &str) -> Option<String> {
     Some(lines.map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n"))
 }
 
-/// Whether a function ends with a checker, or calls one of its file that does.
+/// Returns true if a function ends with a checker, or calls a function of its file that does.
 fn is_checked(text: &str, name: &str) -> bool {
     let Some(found) = function(text, name) else { return false };
     let Some((_, body)) = found.split_once('{') else { return false };

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::harness::{Fleet, User};
 
-/// What each run of a task was for and how it ended.
+/// Returns purpose and outcome of each run of a task.
 fn runs(shown: &Value) -> Vec<(String, String)> {
     let word = |run: &Value, key: &str| run[key].as_str().unwrap_or("-").to_owned();
     let runs = shown["runs"].as_array().unwrap();

@@ -115,7 +115,7 @@ fn fish_completes_them() {
     }
 }
 
-/// What is offered for the last of some words, a candidate a line, and what is said beside it.
+/// Returns the candidates for the last word, one per line, and the message beside them.
 fn offered(fleet: &Fleet, root: &str, words: &[&str]) -> (String, String) {
     let mut command = fleet.command(["--"]);
     command.env("SUPERVISOR_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", (words.len() + 2).to_string());

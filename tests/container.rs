@@ -143,7 +143,7 @@ impl Drop for Daemon<'_> {
     }
 }
 
-/// Whether a process lives. One that has ended may wait to be reaped.
+/// Returns true if a process runs. A process that has ended may wait to be reaped.
 fn lives(pid: i32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     status.lines().any(|line| line.starts_with("State:") && !line.contains('Z'))

@@ -70,7 +70,7 @@ fn launch(fleet: &Fleet, point: Option<&str>) {
     fleet.adopt(command.spawn().unwrap());
 }
 
-/// Whether the daemon has died and waits to be reaped.
+/// Returns true if the daemon has died and waits to be reaped.
 pub(crate) fn has_died(fleet: &Fleet) -> bool {
     state_of(fleet.daemon_pid()) == Some('Z')
 }
@@ -81,7 +81,7 @@ fn state_of(pid: i32) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
-/// Whether the board says of all tasks that they are done.
+/// Returns true if all tasks are done on the board.
 fn all_done(fleet: &Fleet, journal: &Journal, tasks: usize) -> bool {
     if journal.ended() < tasks {
         return false;

@@ -13,7 +13,7 @@ use crate::harness::{Fleet, User, skip};
 const GOOD: &str =
     "argv = [\"/bin/sh\", \"{prompt_file}\"]\nprompt = \"body-file\"\non_clean_exit = \"complete\"\n";
 
-/// What is wrong with a file, and the place and the words that tell it.
+/// Defective files: path, text, and the message with the place of the defect.
 const CASES: [(&str, &str, &str); 7] = [
     ("lanes.d/mine.toml", "argv = []\n", "lanes.d/mine.toml:1 (argv): it is empty"),
     (

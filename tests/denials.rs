@@ -31,7 +31,7 @@ const DENIED: [(&str, &str, &str); 14] = [
     ("strict", "echo x > /dev/shm/x", r#"filesystem.shm = "private""#),
 ];
 
-/// What no line allows, with what is said of it.
+/// Acts that no line of a policy allows, with their names in the message.
 const NEVER: [(&str, &str); 5] = [
     ("unshare -U true", "making a namespace or a mount"),
     ("mount -t tmpfs x /mnt", "making a namespace or a mount"),
@@ -57,7 +57,7 @@ fn error(fleet: &Fleet, task: &str) -> String {
     shown["runs"][0]["error"].as_str().unwrap_or_default().to_owned()
 }
 
-/// What a sentence says between two pieces of it.
+/// Returns the part of a sentence between two texts.
 fn between<'a>(text: &'a str, from: &str, to: &str) -> Option<&'a str> {
     text.split_once(from)?.1.split_once(to).map(|(line, _)| line)
 }

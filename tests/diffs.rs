@@ -111,7 +111,7 @@ fn what_has_no_work_in_git_is_refused_with_the_reason() {
     fleet.cli(["diff"]).refused(2, "no task is named");
 }
 
-/// What a worker plants in its tree is shown as what it is, and holds up nobody.
+/// Traps in a worker's tree are shown as they are, and delay nobody.
 #[test]
 fn what_a_worker_plants_in_its_tree_is_bounded_and_escaped() {
     for user in User::all() {

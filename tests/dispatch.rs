@@ -1,4 +1,5 @@
-//! One pass over the board: what it starts, what it leaves and why, and that it waits for what it started.
+//! One pass over the board: the tasks that it starts, those that it leaves with their reasons, and its wait for the
+//! runs that it started.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -110,7 +111,7 @@ fn no_more_run_at_once_than_the_limits_allow() {
     assert_eq!(most, 3);
 }
 
-/// How often a pass over some tasks opens its board, as the kernel sees it; none where nobody may trace.
+/// Counts how often a pass over tasks opens its board, by a trace of system calls; none if tracing is not permitted.
 fn opened(tasks: usize) -> Option<usize> {
     let fleet = Fleet::offline();
     for n in 0..tasks {

@@ -232,7 +232,7 @@ fn steps(text: &str) -> Vec<Step> {
     steps
 }
 
-/// Who reads a page.
+/// Reader of a page.
 enum Visitor {
     /// Somebody whose git knows a name, in a home of their own.
     Ann,
@@ -320,7 +320,7 @@ fn missing<'a>(expected: &'a [String], printed: &str) -> Option<&'a str> {
     wanted.find(|wanted| !lines.any(|line| fits(wanted, line)))
 }
 
-/// Whether a line is what a pattern shows, in which `…` stands for anything.
+/// Returns true if a line matches a pattern, in which `…` stands for any text.
 fn fits(pattern: &str, line: &str) -> bool {
     let pattern = pattern.trim_end();
     let Some((head, tail)) = pattern.split_once('…') else { return pattern == line.trim_end() };

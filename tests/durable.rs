@@ -203,7 +203,7 @@ fn attach(fleet: &Fleet, task: &str, name: &str) -> PathBuf {
     PathBuf::from(fleet.json(["attach", task, name])["stored_path"].as_str().unwrap())
 }
 
-/// What one may read of the files of a task.
+/// Returns the readable contents of a task's files, or the errors.
 fn read(fleet: &Fleet, task: &str) -> Vec<String> {
     let files = fleet.json(["attachments", task]);
     let read = |file: &Value| fs::read_to_string(file["stored_path"].as_str().unwrap());
@@ -307,7 +307,7 @@ fn the_name_of_a_backup_does_not_drive_the_terminal() {
     }
 }
 
-/// How often a board was checked beside the service and found whole.
+/// Returns the number of successful checks of a board that was served meanwhile.
 fn checked_beside(fleet: &Fleet) -> usize {
     fleet.log().matches(" board_whole ").count()
 }

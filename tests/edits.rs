@@ -1,4 +1,4 @@
-//! What a change of a task carries is kept or refused.
+//! An edit of a task applies all its fields or is refused.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! What many tasks need and what is broken costs none of them anything: one at a time tries it, and all go on with it.
+//! A broken resource of many tasks costs none of them an attempt: one task at a time tries it, and all continue once it
+//! works.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

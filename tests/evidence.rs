@@ -137,7 +137,7 @@ fn a_completion_that_names_too_many_files_is_refused_before_any_is_looked_for() 
     assert_eq!(said.matches("exit 2").count(), 2, "{said}");
 }
 
-/// What a worker writes into its own `.git` does not have the supervisor read for it what it may not read itself.
+/// A worker's entries in its own `.git` do not make the supervisor read files that the worker may not read itself.
 #[test]
 fn a_repository_that_a_worker_says_is_elsewhere_is_not_read_there() {
     for user in User::all() {

@@ -84,7 +84,8 @@ fn make(api: &Http, title: &str) -> String {
     call(api, "create", &json!({ "title": title })).json(200)["id"].as_str().unwrap().to_owned()
 }
 
-/// What the replies to a request and to its repeat have in common: no token is kept, so each has another one.
+/// Returns the common part of the replies to a request and its repeat. They differ in the token, because the board
+/// keeps none.
 fn without_token(mut reply: Value) -> Value {
     if let Some(fields) = reply.as_object_mut() {
         fields.remove("token");

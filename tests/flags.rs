@@ -93,10 +93,10 @@ struct Scene {
     fleet: Fleet,
     names: BTreeMap<&'static str, String>,
     copies: std::cell::Cell<u32>,
-    /// What lines without the flag came to.
+    /// Results of lines without the flag.
     seen: BTreeMap<String, String>,
     id: Regex,
-    /// What differs by chance, and the word for it.
+    /// Patterns of random or changing texts, with their replacements.
     chance: Vec<(Regex, &'static str)>,
 }
 
@@ -193,7 +193,7 @@ impl Scene {
         self.tidy(&seen)
     }
 
-    /// One word for what differs by chance: ids that were drawn, times, numbers of processes.
+    /// Replaces random or changing texts: generated ids, times, process numbers.
     fn tidy(&self, text: &str) -> String {
         let known = |id: &str| self.names.iter().find(|(_, known)| *known == id).map(|(name, _)| *name);
         let drawn = |found: &regex::Captures<'_>| known(&found[0]).unwrap_or("t_new").to_owned();

@@ -150,7 +150,7 @@ fn thousands_of_directories_are_refused_at_once_and_many_go_in_parts() {
     assert_eq!(fleet.json(["list"]).as_array().map(Vec::len), Some(0));
 }
 
-/// What an account does: the seventeenth meets a captcha and asks, the others post.
+/// Script of an account: the seventeenth meets a captcha and asks, the others post.
 const ENGAGE: &str = "set -e; mkdir -p logs; echo \"{tenant} {tick}\" >> logs/{tick}.jsonl; \
      if [ {tenant} = acct-17 ] && [ ! -e solved ]; then touch solved; \
      supervisor block 'captcha: what does the picture show?' --kind needs_input; exit 0; fi; echo posted";

@@ -1,4 +1,4 @@
-//! What goes on is shown as it happens: events, watch, tail, log, status.
+//! Current work is shown as it happens: events, watch, tail, log, status.
 
 use std::io::{BufRead, BufReader, Lines};
 use std::process::{Child, ChildStdout, Stdio};

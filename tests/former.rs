@@ -1,4 +1,4 @@
-//! What an earlier release left running is taken over by this one. `tests/run --former` builds that release and names it in
+//! Runs of an earlier release are taken over by this one. `tests/run --former` builds that release and names it in
 //! `SUPERVISOR_TEST_FORMER`.
 
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! What is over goes, what is in use or somebody else's stays, and the log that was folded replays to the same board.
+//! Data of finished work is removed; data in use and data of others stay. The folded log replays to the same board.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -19,7 +19,7 @@ fn archived(fleet: &Fleet, title: &str, script: &str, more: &[&str]) -> String {
     id
 }
 
-/// One whose scratch workspace is still there, as after a removal that was cut short.
+/// Makes a task whose scratch workspace is still there, as after an interrupted removal.
 fn left_behind(fleet: &Fleet, title: &str, script: &str) -> String {
     let id = fleet.create(title, script, &[]);
     fleet.wait_for(&id, "done");

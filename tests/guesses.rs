@@ -1,4 +1,4 @@
-//! What a first guess at a command leads to, and what a command says where something is missing.
+//! Replies to a first guess at a command, and to a command with a missing argument.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;

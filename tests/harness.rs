@@ -50,17 +50,17 @@ pub(crate) fn binary() -> &'static str {
     });
     &BINARY
 }
-/// How long [`Fleet::eventually`] looks before it gives up: generous, because a loaded host is slow and no fault.
-/// `FLEET_TIMEOUT` in the environment is another number of seconds, to see tests fail sooner.
+/// Time limit of [`Fleet::eventually`]. It is generous, because a slow host under load is no defect. `FLEET_TIMEOUT` in
+/// the environment sets another number of seconds, so that tests fail sooner.
 fn timeout() -> Duration {
     let seconds = std::env::var("FLEET_TIMEOUT").ok().and_then(|text| text.parse().ok());
     Duration::from_secs(seconds.unwrap_or(60))
 }
-/// How long a killed fleet may take to be gone.
+/// Time limit for the end of a killed fleet.
 const FAREWELL: Duration = Duration::from_secs(30);
 /// The pause between two looks.
 const POLL: Duration = Duration::from_millis(10);
-/// How many uids each fleet has for its workers. Fleets of tests that run at the same time must not share any.
+/// Number of uids for the workers of each fleet. Fleets of concurrent tests must not share any.
 const UIDS: u32 = 16_384;
 
 /// A root, and perhaps a daemon over it.
@@ -288,7 +288,7 @@ impl Fleet {
         }
     }
 
-    /// What a reader of a failure wants to see.
+    /// Describes the state for a failure message.
     fn state(&self) -> String {
         let looks = [["status", "--json"], ["list", "--archived"], ["events", "--limit=200"]];
         let said = looks.map(|args| (args[0], self.cli(args)));
@@ -409,7 +409,7 @@ impl Fleet {
         Some(format!("the daemon did not stop: {}{}", stopped.stdout, stopped.stderr))
     }
 
-    /// What is left when nothing should be. Shims end by themselves a moment after they have reported.
+    /// Returns processes that should have ended. Shims end by themselves a moment after their report.
     fn leftovers(&self) -> Vec<Process> {
         let until = Instant::now() + FAREWELL;
         loop {

@@ -1,4 +1,4 @@
-//! What `status` says in its first lines and by its exit code, and what of a run is shown where it is asked for.
+//! First lines and exit code of `status`, and the state of a run on request.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What the command line says of itself: help, completions, manual pages, and the shape of its refusals.
+//! Help of the command line: texts, completions, manual pages, and the form of its refusals.
 
 use insta::assert_snapshot;
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::harness::{Fleet, User, skip};
 
-/// What every script has before it: the board, and the statements of the tools.
+/// Beginning of every script: the board, and the statements of the tools.
 const TOOLS: &str = r#"#!/usr/bin/python3
 import json, os, sqlite3, subprocess, sys, time
 TASK, RUN = os.environ["HERMES_KANBAN_TASK"], int(os.environ["HERMES_KANBAN_RUN_ID"])

@@ -36,7 +36,8 @@ const LIBRARIES: [(&str, &[&str]); 5] = [
 const SHARE: usize = 25;
 /// Packages that belong into the daemon and the command line alone.
 const RUNTIMES: [&str; 3] = ["anyhow", "clap", "tokio"];
-/// What a process of a run is built without, directly and through others: each run has such processes, so they stay small and start fast.
+/// Libraries that a process of a run must not contain, directly or indirectly. Each run has such processes, so they
+/// stay small and start fast.
 const LARGE: [&str; 7] = ["axum", "clap", "git2", "hyper", "rusqlite", "tokio", "tracing"];
 /// The most production lines of a file.
 const LINES: usize = 900;
@@ -197,8 +198,8 @@ fn each_foreign_world_is_spoken_to_in_one_place() {
     assert!(strays.is_empty(), "{}", strays.join("\n"));
 }
 
-/// Which rooms the paths of a text lead into that begin with a prefix: `crate::model::…` into `model`. A list in braces has
-/// no room, and is refused.
+/// Returns the rooms that paths with a prefix name: `crate::model::…` names `model`. A list in braces names no room,
+/// and is refused.
 fn rooms_named<'a>(text: &'a str, prefix: &'a str) -> Vec<&'a str> {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
     let paths = lines.flat_map(|line| line.match_indices(prefix).map(move |(at, _)| (line, at)));
@@ -213,7 +214,7 @@ fn rooms_named<'a>(text: &'a str, prefix: &'a str) -> Vec<&'a str> {
         .collect()
 }
 
-/// How many `super` a text has in a row at most.
+/// Returns the greatest number of consecutive `super` in a text.
 fn steps_up(text: &str) -> usize {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
     let longest = |line: &str| (1..5).take_while(|count| line.contains(&"super::".repeat(*count))).count();
@@ -324,7 +325,7 @@ fn nothing_is_unsafe_and_no_lint_is_silenced_without_a_reason() {
     }
 }
 
-/// What a decision says, in this order. Consequences may be left out.
+/// Parts of a decision, in this order. Consequences are optional.
 const PARTS: [&str; 3] = ["Context", "Decision", "Consequences"];
 
 /// Returns the number and the title of a decision, or what is wrong with its form. `docs/decisions/README.md` describes it.

@@ -22,7 +22,7 @@ pub(crate) fn free_port() -> u16 {
     }
 }
 
-/// Where a server listens.
+/// Address of a server.
 #[derive(Clone, Debug)]
 enum Address {
     Socket(PathBuf),
@@ -133,7 +133,7 @@ fn read_answer(stream: &mut dyn Stream, bytes: &mut Vec<u8>) -> io::Result<()> {
     }
 }
 
-/// How long an answer is with its head, where its head is there and says it.
+/// Returns the length of a response with its head, once the head is complete and states it.
 fn length(bytes: &[u8]) -> Option<usize> {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::harness::{Fleet, User};
 use crate::proxy::is_possible;
 
-/// What a service was asked.
+/// Request to a service.
 #[derive(Clone, Debug)]
 struct ServiceCall {
     /// The first line and the headers.

@@ -31,7 +31,7 @@ use nix::unistd::Pid;
 use crate::harness::{Fleet, binary, skip};
 use crate::steps::{Start, Step, part};
 
-/// Which calls may fail.
+/// Calls that may fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Calls {
     /// Whatever changes a file's content, length or durability.
@@ -40,7 +40,7 @@ pub(crate) enum Calls {
     Sync,
 }
 
-/// Who is traced.
+/// Traced processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whom {
     /// The daemon.
@@ -60,7 +60,7 @@ impl Whom {
     }
 }
 
-/// Whether the call that was meant has failed, or there was none.
+/// Result for the call that should fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SeenCall {
     /// It has failed.
@@ -177,7 +177,7 @@ impl Injector {
     }
 }
 
-/// What the tracer is to do.
+/// Orders for the tracer.
 #[derive(Debug, Default)]
 struct Orders {
     paths: Vec<String>,
@@ -238,7 +238,7 @@ enum Call {
 }
 
 impl Call {
-    /// What a call of `x86_64` is, by its number.
+    /// Classifies a system call of `x86_64` by its number.
     fn of(number: u64) -> Option<Self> {
         match number {
             // write, pwrite64, writev, ftruncate, fallocate, pwritev
@@ -358,7 +358,8 @@ fn trace(root: &str, whom: Whom, orders: &Mutex<Orders>) {
     }
 }
 
-/// Whether a new thread or process is the daemon's own, or a child of it; its shims' children are workers.
+/// Returns true if a new thread or process belongs to the daemon, or is a child of it. Children of its shims are
+/// workers.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn is_followed(pid: Pid, daemon: Pid) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -370,7 +371,7 @@ fn is_followed(pid: Pid, daemon: Pid) -> bool {
     group == Some(daemon.as_raw()) || parent == Some(daemon.as_raw())
 }
 
-/// Whether a process runs the binary under test.
+/// Returns true if a process runs the binary under test.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn is_own_program(pid: Pid) -> bool {
     let runs = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! What must hold whatever has died at whatever moment: nothing acknowledged is lost, nothing runs twice at once, nothing is left,
-//! and the board says of each run what the run itself has recorded.
+//! Invariants that hold whatever process has died at whatever moment: no acknowledged change is lost, no task runs
+//! twice at once, nothing is left over, and the board agrees with each run's own record.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::harness::{Fleet, Output, Process, cgroup};
 use crate::journal::{Attempts, Journal, JournalLine, entries};
 
-/// Which promise is broken.
+/// Kind of a broken invariant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Broken {
     /// Something that was acknowledged is not there, or a task is never done.
@@ -23,12 +23,12 @@ pub(crate) enum Broken {
     Wrong,
 }
 
-/// One case.
+/// A broken invariant.
 #[derive(Clone, Debug)]
 pub(crate) struct BrokenInvariant {
-    /// Which promise is broken.
+    /// Its kind.
     pub(crate) broken: Broken,
-    /// How that was seen.
+    /// Observation that shows it.
     pub(crate) seen: String,
 }
 
@@ -50,7 +50,8 @@ pub(crate) fn in_lines(faults: &[BrokenInvariant]) -> String {
     faults.iter().map(BrokenInvariant::to_string).collect::<Vec<_>>().join("\n")
 }
 
-/// What breaks an invariant: in the runs, or in the board, which is whole and whose events, replayed, lead to the same states.
+/// Returns broken invariants of the runs and of the board. The database must be intact, and its replayed events must
+/// lead to the same states.
 pub(crate) fn faults(
     journal: &Journal,
     fleet: &Fleet,
@@ -143,7 +144,7 @@ fn of_task(
     faults
 }
 
-/// How a checker asks the program about a board.
+/// Function by which a checker calls the program for a board.
 pub(crate) type BoardQuery<'a> = dyn Fn(&[&str]) -> Output + 'a;
 
 /// Asks the program over the root of a fleet.
@@ -151,8 +152,8 @@ pub(crate) fn asking(fleet: &Fleet) -> impl Fn(&[&str]) -> Output {
     move |args| fleet.cli(args)
 }
 
-/// What holds after any trouble, whatever the tasks are: waits until nothing of a run is left beside its log and its workspace; no
-/// run has ended twice, no task is said to have one that is under way, the database is whole, and its log leads to the same states.
+/// Checks the invariants after any fault, for any tasks. Waits until only log and workspace of each run are left. Then
+/// no run has ended twice, no task has a current run, the database is intact, and its log leads to the same states.
 #[track_caller]
 pub(crate) fn invariants_hold(fleet: &Fleet) {
     nothing_is_left(fleet);
@@ -169,7 +170,7 @@ pub(crate) fn nothing_is_left(fleet: &Fleet) {
     });
 }
 
-/// What breaks an invariant of a board none of whose runs is under way.
+/// Returns broken invariants of a board without current runs.
 pub(crate) fn at_rest(ask: &BoardQuery<'_>) -> Vec<BrokenInvariant> {
     let mut faults = History::of(ask).faults;
     let listed = ask(&["list", "--archived", "--limit", "5000", "--json"]).ok().json();
@@ -183,7 +184,7 @@ pub(crate) fn at_rest(ask: &BoardQuery<'_>) -> Vec<BrokenInvariant> {
     faults
 }
 
-/// Whether the database is whole, and its log leads to the same states.
+/// Checks that the database is intact, and that its log leads to the same states.
 pub(crate) fn of_board(fleet: &Fleet) -> Vec<BrokenInvariant> {
     of_report(&fleet.cli(["doctor", "--replay", "--json"]).json())
 }
@@ -198,11 +199,11 @@ fn of_report(report: &Value) -> Vec<BrokenInvariant> {
     failed.collect()
 }
 
-/// What the events say of the runs.
+/// History of the runs by the events.
 pub(crate) struct History {
     /// The runs of each task that were claimed.
     runs: BTreeMap<String, BTreeSet<i64>>,
-    /// How each run ended.
+    /// Outcome of each run.
     pub(crate) outcomes: BTreeMap<i64, String>,
     /// Runs that ended twice.
     faults: Vec<BrokenInvariant>,
@@ -246,7 +247,7 @@ impl History {
     }
 }
 
-/// What is left of runs beside their logs and workspaces: directories, cgroups beneath one, and processes.
+/// Returns the remains of runs beside logs and workspaces: directories, cgroups beneath one, and processes.
 pub(crate) fn left_over(fleet: &Fleet, group: Option<&Path>) -> Vec<String> {
     let places = ["runs/default", "homes/default"];
     let mut left: Vec<PathBuf> = places.iter().flat_map(|place| entries(&fleet.root().join(place))).collect();

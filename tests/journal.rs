@@ -1,4 +1,4 @@
-//! What workers themselves record of their runs, outside of the board, and how the two are compared.
+//! Workers' own records of their runs, outside of the board, and their comparison with the board.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::invariants::{faults, in_lines, of_runs};
 /// The policy of workers that keep a journal: the default one, and the place of the journal.
 const DEFAULT_POLICY: &str = include_str!("../policies/src/presets/default.toml");
 
-/// One line that a worker has written.
+/// Line that a worker has written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct JournalLine {
     pub(crate) what: String,
@@ -27,7 +27,7 @@ pub(crate) struct Journal {
     path: PathBuf,
 }
 
-/// How often a task may have been begun.
+/// Permitted number of starts of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Attempts {
     /// Once: nothing but the daemon was disturbed.
@@ -39,12 +39,12 @@ pub(crate) enum Attempts {
 /// A script's part that goes on until [`Journal::let_go`].
 pub(crate) const PATIENT: &str = "while [ ! -e \"${JOURNAL%/*}/go\" ]; do sleep 0.05; done";
 
-/// What the environment of a task's processes has.
+/// Returns the variable in the environment of a task's processes.
 pub(crate) fn of_task(task: &str) -> String {
     format!("SUPERVISOR_TASK={task}")
 }
 
-/// How the runs of a task have ended.
+/// Returns the outcomes of a task's runs.
 pub(crate) fn outcomes(shown: &Value) -> Vec<&str> {
     shown["runs"].as_array().unwrap().iter().map(|run| run["outcome"].as_str().unwrap_or("open")).collect()
 }
@@ -98,7 +98,7 @@ impl Journal {
         self.path.parent().unwrap()
     }
 
-    /// How many runs have begun.
+    /// Returns the number of started runs.
     pub(crate) fn begun(&self) -> usize {
         self.lines().iter().filter(|line| line.what == "start").count()
     }
@@ -134,7 +134,7 @@ impl Journal {
             .collect()
     }
 
-    /// How many different tasks have come to their script's end.
+    /// Returns the number of tasks that reached the end of their script.
     pub(crate) fn ended(&self) -> usize {
         self.lines()
             .iter()

@@ -1,4 +1,4 @@
-//! What a lane brings to the policy of its runs: the hosts of its service, and secrets by reference.
+//! Contribution of a lane to the policy of its runs: the hosts of its service, and secrets by reference.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -99,7 +99,7 @@ struct StandIn {
     file: &'static str,
     /// The end of what its program writes when it has done its work.
     well: &'static str,
-    /// What `runs` knows of it then.
+    /// Session of the run in `runs` afterwards.
     session: Option<&'static str>,
     tokens: u64,
 }
@@ -144,8 +144,8 @@ const STAND_INS: [StandIn; 5] = [
     },
 ];
 
-/// What a script has before it: how its program reads its prompt. A program that takes messages gets it as the first one, and nobody closes
-/// its input before it has ended a turn.
+/// Returns the beginning of a script, which reads the prompt as its program does. A program that takes messages gets
+/// the prompt as the first one, and its input stays open until it has ended a turn.
 fn prelude(lane: &str) -> &'static str {
     if lane == "claude" {
         "#!/bin/sh\nread_prompt() { IFS= read -r line && printf '%s\\n' \"$line\" | sed 's/\\\\n/\\n/g'; }\n"

@@ -8,7 +8,7 @@ use crate::harness::{Fleet, User, cgroup, skip};
 use crate::invariants::invariants_hold;
 use crate::journal::{of_task, outcomes, records};
 
-/// Whether the daemon's runs get the controller of memory.
+/// Returns true if the daemon's runs get the memory controller.
 fn has_memory(fleet: &Fleet) -> bool {
     let group = cgroup(&fleet.root()).map(|group| group.join("cgroup.controllers"));
     let controllers = group.and_then(|list| fs::read_to_string(list).ok()).unwrap_or_default();

@@ -43,7 +43,7 @@ enum Takes {
     File,
 }
 
-/// One method of one path.
+/// A method of a path.
 struct Route {
     method: String,
     path: String,

@@ -18,10 +18,10 @@ const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
 /// 2027-03-02 00:00 UTC. Berlin moves its clocks on on the 28th.
 const FROM: i64 = 1_803_945_600;
-/// When Berlin is two hours ahead of UTC instead of one.
+/// First second at which Berlin is two hours ahead of UTC instead of one.
 const SUMMER: i64 = 1_806_195_600;
 
-/// What ticks: each five minutes, at the half hours of Berlin, on its workdays at nine, and two tasks twice a day.
+/// Schedules: every five minutes, at the half hours of Berlin, on its workdays at nine, and two tasks twice a day.
 const SCHEDULES: [(&str, &str); 4] = [
     ("five", "every = \"5m\"\n[task]\ntitle = \"five\"\n"),
     ("half", "cron = \"*/30 * * * *\"\ntime_zone = \"Europe/Berlin\"\n[task]\ntitle = \"half\"\n"),
@@ -56,7 +56,7 @@ fn expected(days: i64) -> BTreeMap<(String, i64), usize> {
 struct Calendar {
     fleet: Fleet,
     library: PathBuf,
-    /// How many seconds it is ahead of the host's.
+    /// Seconds by which it is ahead of the host's clock.
     ahead: i64,
 }
 

@@ -1,8 +1,9 @@
-//! What people read at a terminal of eighty columns: nothing that they need is cut, no word is broken, and a duration has one form.
+//! Texts at a terminal of eighty columns: nothing necessary is cut, no word is broken, and a duration has one form.
 
 use crate::harness::{Fleet, Output};
 
-/// What a command prints at a terminal of eighty columns. Each line fits, except for a word that is longer than a line, and for a command to copy.
+/// Returns the output of a command at a terminal of eighty columns. Each line fits, except for a longer word and for a
+/// command to copy.
 fn at_eighty(fleet: &Fleet, words: &[&str]) -> String {
     let text = Output::of(fleet.command(words.iter().copied()).env("COLUMNS", "80")).stdout;
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! What a command advises to do next acts on the root and the board that it was about itself, and what only reads makes neither.
+//! Commands that a hint advises act on the root and the board of the hint, and commands that only read create neither.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;

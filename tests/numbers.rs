@@ -20,7 +20,7 @@ const EDGES: [&str; 9] = [
     "x",
 ];
 
-/// Whether the values of a schema are numbers.
+/// Returns true if the values of a schema are numbers.
 fn is_numeric(document: &Value, schema: &Value) -> bool {
     let kinds = match &schema["type"] {
         Value::Array(kinds) => kinds.clone(),

@@ -1,4 +1,4 @@
-//! What keeps a daemon from its settings or its board does not keep it from its workers: they are looked after, and end when it is to end them.
+//! A daemon that cannot read its settings or its board still supervises its workers, and ends them on request.
 
 use std::fs;
 use std::os::unix::fs::FileExt as _;

@@ -1,5 +1,5 @@
-//! What a worker plants in the git files of its worktree: nothing of it runs when a person of the same user looks there, and
-//! nothing of it reaches the repository, its objects or the branches of others.
+//! Traps of a worker in the git files of its worktree: none of them runs when a person of the same user inspects the
+//! worktree, and none reaches the repository, its objects or the branches of others.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -131,7 +131,7 @@ fn a_second_run_goes_on_with_the_commits_and_the_changes_of_the_first() {
     }
 }
 
-/// What the docs say stays open, and what they say closes it.
+/// The documentation describes this gap, and the setting that closes it.
 #[test]
 fn a_bare_repository_in_a_worktree_runs_only_for_who_runs_git_inside_it() {
     for user in User::all() {

@@ -34,13 +34,13 @@ pub(crate) fn installed(fleet: &Fleet, name: &str, more: &str, script: &str) {
     fleet.cli(["plugin", "install", &dir.display().to_string(), "--yes", "--force"]).ok();
 }
 
-/// What a plugin has kept in a file of its state.
+/// Returns the content of a file in a plugin's state.
 fn kept(fleet: &Fleet, name: &str, file: &str) -> String {
     let path = fleet.root().join("plugins.d").join(name).join("state").join(file);
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
-/// How a plugin goes.
+/// Returns the entry of a plugin in the list.
 fn line(fleet: &Fleet, name: &str) -> Value {
     let listed = fleet.json(["plugin", "list"]);
     listed.as_array().unwrap().iter().find(|line| line["name"] == name).unwrap().clone()
@@ -53,7 +53,7 @@ fn checked(fleet: &Fleet, plugin: &str) -> (bool, Vec<Value>) {
     (said["ok"].as_bool().unwrap(), said["steps"].as_array().unwrap().clone())
 }
 
-/// What the step said that failed.
+/// Returns the message of the failed step.
 fn failing(fleet: &Fleet, plugin: &str) -> String {
     let (ok, steps) = checked(fleet, plugin);
     let last = steps.last().unwrap();

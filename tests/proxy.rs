@@ -49,7 +49,7 @@ impl Server {
     }
 }
 
-/// Whether workers here have what the tests need: curl, and a network of their own.
+/// Returns true if workers here have curl and a network of their own, as the tests need.
 pub(crate) fn is_possible(fleet: &Fleet) -> bool {
     if !Path::new("/usr/bin/curl").exists() {
         skip("a worker behind the proxy: no curl here");

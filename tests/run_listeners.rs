@@ -12,7 +12,7 @@ use crate::http::Http;
 use crate::listeners::{idle_worker, run_sockets};
 use crate::siege::{all_is_well, begin, bounds_met, connect, rest, sockets, upload};
 
-/// How long a run rests that asks too often.
+/// Pause of a run that sends requests too often.
 const REST: Duration = Duration::from_secs(1);
 
 /// A request of a run that is known by its token, on a connection that ends with it.
@@ -51,7 +51,7 @@ fn a_run_sees_its_own_door_and_no_other() {
     }
 }
 
-/// What the directory of a door is called.
+/// Returns the name of a socket's directory.
 fn name_of(socket: &Path) -> String {
     socket.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned()
 }

@@ -62,7 +62,8 @@ fn each_tick_is_made_once_over_daemons_that_are_killed() {
     assert!(ticks(&fleet).len() <= 2, "the earlier ones are archived");
 }
 
-/// What was decided about the ticks of a schedule, oldest first: tick, outcome, and how many were missed before it.
+/// Returns the decisions about a schedule's ticks, oldest first: tick, outcome, and the number of missed ticks before
+/// it.
 fn decided(fleet: &Fleet, name: &str) -> Vec<(i64, String, i64)> {
     let events = fleet.json(["events", "--kind", "ticked", "--limit", "1000"]);
     let of = |event: &Value| {

@@ -1,4 +1,4 @@
-//! What a service manager sees of the daemon, by a socket of the test's own (`sd_notify(3)`).
+//! The daemon as a service manager sees it, by a socket of the test (`sd_notify(3)`).
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixDatagram;

@@ -21,7 +21,7 @@ fn create(api: &Http, policy: &str) -> String {
     api.post("/api/v1/verbs/create", &body).json(200)["id"].as_str().unwrap().to_owned()
 }
 
-/// Whether a shim waits for the run that is to come.
+/// State of the spare shim for the next run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spare {
     Waits,

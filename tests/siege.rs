@@ -54,7 +54,7 @@ pub(crate) fn upload(task: &str, token: &str, name: &str, length: usize) -> Stri
     )
 }
 
-/// How many sockets the daemon has open.
+/// Returns the number of sockets that the daemon has open.
 pub(crate) fn sockets(fleet: &Fleet) -> usize {
     let entries = fs::read_dir(format!("/proc/{}/fd", fleet.daemon_pid())).unwrap().flatten();
     entries
@@ -322,7 +322,7 @@ fn a_refused_file_leaves_nothing_behind() {
     assert_eq!(operator(&fleet).get("/api/v1/attachments/1").status, 404);
 }
 
-/// How long something took, each time.
+/// Durations of repeated calls.
 #[derive(Default)]
 struct Times(Vec<Duration>);
 
@@ -352,7 +352,7 @@ impl fmt::Display for Times {
     }
 }
 
-/// How long a neighbour's task takes from its creation to its end, and `status` until it is answered.
+/// Durations of a neighbour's task from its creation to its end, and of calls of `status`.
 #[derive(Default)]
 struct Delays {
     task: Times,
@@ -374,7 +374,7 @@ fn delays(fleet: &Fleet, during: Duration) -> Delays {
     seen
 }
 
-/// How many hostile workers there are.
+/// Returns the number of hostile workers.
 fn attackers() -> usize {
     std::env::var("SUPERVISOR_SIEGE_WORKERS").ok().and_then(|text| text.parse().ok()).unwrap_or(2)
 }

@@ -15,12 +15,12 @@ use self::setting::Setting;
 use crate::crash::Chance;
 use crate::invariants::{Broken, BrokenInvariant};
 
-/// How long one fleet is disturbed before everything about it is looked at.
+/// Time for which a fleet is disturbed before it is checked.
 const ROUND: Duration = Duration::from_secs(45);
 /// Between two lines that say how far it has come.
 const PROGRESS: Duration = Duration::from_secs(5);
 
-/// What came of one setting.
+/// Totals of a setting.
 #[derive(Debug, Default)]
 struct Sum {
     rounds: usize,

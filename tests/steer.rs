@@ -14,8 +14,8 @@ stdout = "claude-stream-json"
 on_clean_exit = "complete"
 "#;
 
-/// What the scripts have in common: `take` reads a message, `confirm` repeats it, `turn` ends a turn, `rest` does the first two until nobody
-/// says anything more.
+/// Common functions of the scripts: `take` reads a message, `confirm` repeats it, `turn` ends a turn, `rest` repeats
+/// the first two until no message is left.
 const WORDS: &str = r#"
 take() { read -r line && printf '%s\n' "$line" >> heard; }
 confirm() { id=${line##*\"uuid\":\"}; echo "{\"type\":\"user\",\"isReplay\":true,\"uuid\":\"${id%%\"*}\"}"; }
@@ -65,7 +65,7 @@ impl Stage {
         fs::write(self.workspace.join(name), "").unwrap();
     }
 
-    /// What became of each message.
+    /// Returns the state of each message.
     fn states(&self) -> Vec<String> {
         let shown = self.fleet.show(&self.task);
         let messages = shown["messages"].as_array().cloned().unwrap_or_default();

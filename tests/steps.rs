@@ -7,7 +7,7 @@ use std::fs;
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
-/// What a call asks the host for.
+/// Resource that a call requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asks {
     /// A descriptor for a path: in the first argument, or in the second behind a directory.
@@ -64,18 +64,18 @@ const CALLS: [(u64, &str, Asks); 38] = [
     (446, "landlock_restrict_self", Asks::Memory),
 ];
 
-/// Where a daemon opens something for a start. What else it opens has nothing to do with one.
+/// Places in which a daemon opens files for a start. Files elsewhere have nothing to do with a start.
 const PLACES: [&str; 7] =
     ["/runs/default/", "/homes/", "/workspaces/", "/logs/", "/leases/", "/sys/fs/cgroup/", "/run.new"];
 
 /// A kind of call in one of the processes of a start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
-    /// Whose call it is: `daemon`, `__shim`, `__confine`, …
+    /// Process that makes the call: `daemon`, `__shim`, `__confine`, …
     pub(crate) part: String,
     /// Its name.
     pub(crate) call: String,
-    /// How often a start makes it.
+    /// Number of such calls of a start.
     pub(crate) count: u64,
 }
 
@@ -98,7 +98,7 @@ impl Step {
     }
 }
 
-/// What is done with the calls of a start.
+/// Treatment of a start's calls.
 #[derive(Debug, Default)]
 pub(crate) enum Start {
     /// They pass.
@@ -106,26 +106,26 @@ pub(crate) enum Start {
     Pass,
     /// They are counted.
     Record {
-        /// How often each was made, by part and name.
+        /// Number of calls by part and name.
         seen: BTreeMap<(String, &'static str), u64>,
-        /// Whether the command runs.
+        /// True if the command runs.
         begun: bool,
     },
-    /// One fails.
+    /// One call fails.
     Fail {
         /// The number of its error.
         errno: i64,
-        /// Whose it is.
+        /// Its process.
         part: String,
         /// Its name.
         call: String,
-        /// How many of its kind pass before it.
+        /// Number of its kind that succeed before it.
         pass: u64,
-        /// Whether all that come then fail.
+        /// True if all later ones fail too.
         lasting: bool,
-        /// How many there were.
+        /// Number of calls so far.
         calls: u64,
-        /// Whether the command runs.
+        /// True if the command runs.
         begun: bool,
     },
 }
@@ -148,7 +148,7 @@ impl Start {
         }
     }
 
-    /// What has come of an order.
+    /// Returns the result of an order.
     pub(crate) fn report(self) -> Option<String> {
         match self {
             Start::Pass => None,
@@ -200,14 +200,14 @@ impl Start {
     }
 }
 
-/// Which part of a start a process is: the hidden verb that it was started with.
+/// Returns the part of a start that a process is: the hidden verb that it was started with.
 pub(crate) fn part(pid: Pid) -> String {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let mut words = line.split(|byte| *byte == 0).map(String::from_utf8_lossy);
     words.find(|word| word.starts_with("__")).map_or_else(|| "daemon".to_owned(), |word| word.into_owned())
 }
 
-/// Whether a call of the daemon's own is a part of a start. It starts threads and answers requests as well.
+/// Returns true if a call of the daemon itself belongs to a start. The daemon also starts threads and answers requests.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn is_of_a_start(pid: Pid, asks: Asks, registers: &nix::libc::user_regs_struct) -> bool {
     // CLONE_THREAD, in the flags themselves or in the first field of clone_args (clone(2)).

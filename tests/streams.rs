@@ -210,7 +210,7 @@ fn by_ann(fleet: &Fleet, args: &[&str], path: &str) -> Command {
     curl
 }
 
-/// What the user of acme is answered: the status and the body.
+/// Returns status and body of a response to the user of acme.
 fn answered(fleet: &Fleet, args: &[&str], path: &str) -> (u16, String) {
     let output = by_ann(fleet, &[args, &["--write-out", "\n%{http_code}"]].concat(), path).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();

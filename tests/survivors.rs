@@ -1,4 +1,5 @@
-//! What lives on when a shim or a run directory is gone: ended with proof, or shown, and never joined by a second copy.
+//! Processes that outlive a shim or a run directory: they are ended with proof, or shown, and no second copy starts
+//! beside them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -29,7 +30,7 @@ pub(crate) fn start_without_cgroups(fleet: &Fleet) {
     fleet.start_by(&mut command);
 }
 
-/// Whether this host lets a user make a pid namespace: root, or a user who may make a user namespace.
+/// Returns true if this host lets a user make a pid namespace: root, or a user who may make a user namespace.
 fn may_make_pid_namespaces(fleet: &Fleet, user: User) -> bool {
     let mut command = Command::new("unshare");
     if user != User::Root {
@@ -54,7 +55,7 @@ fn kill_shim(record: &Value) {
     kill(Pid::from_raw(record["pid"].as_i64().unwrap().try_into().unwrap()), Signal::SIGKILL).unwrap();
 }
 
-/// What `status` says of the only worker, once nobody knows whether it lives.
+/// Returns the note of `status` about the only worker, once its state is unknown.
 fn unknown(fleet: &Fleet, what: &str) -> String {
     fleet.eventually(&format!("status says: {what}"), || {
         let status = fleet.json(["status"]);

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::harness::{binary, skip};
 
-/// What the script says where the host does not permit it.
+/// Exit code of the script if the host does not permit it.
 const LACKS: i32 = 77;
 
 #[test]

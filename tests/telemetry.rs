@@ -19,7 +19,7 @@ enum CollectorAnswer {
     Silent,
 }
 
-/// What a collector has got.
+/// Data that a collector has received.
 struct Collector {
     endpoint: String,
     spans: Arc<Mutex<Vec<Value>>>,

@@ -25,7 +25,7 @@ pub(crate) fn by(fleet: &Fleet, uid: u32, args: &[&str]) -> Output {
     Output::of(&mut command)
 }
 
-/// What a command of another user prints as JSON.
+/// Returns the JSON output of a command by another user.
 #[track_caller]
 pub(crate) fn json_by(fleet: &Fleet, uid: u32, args: &[&str]) -> Value {
     by(fleet, uid, &[args, &["--json"]].concat()).ok().json()

@@ -1,4 +1,4 @@
-//! How long runs take: who limits them, and what is said of that.
+//! Duration of runs: the limits that apply, and the messages about them.
 
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::fleet::give;
 use crate::harness::{Fleet, Output};
 
-/// What a board says, without the users that its host has allocated.
+/// Returns the output of a board, without the users that its host has allocated.
 fn output_of(fleet: &Fleet, board: &str, words: &[&str]) -> Value {
     let text = fleet.cli([&["--board", board, "--json"], words].concat()).ok().stdout;
     let parts = text.split("\"worker_uid\":").enumerate().map(|(at, part)| {

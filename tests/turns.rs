@@ -1,4 +1,5 @@
-//! Whose turn it is: what can start does, whatever waits before it; and what waits is explained by the rules that start it.
+//! Order of starts: a task that can start does, whatever waits before it. The rules that start tasks also explain
+//! waits.
 
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Fleet, Output, User, skip};
 
-/// What is on the board, as far as a refused call must not change it.
+/// Returns the content of the board, as far as a refused call must not change it.
 fn snapshot(fleet: &Fleet) -> (Value, Value) {
     (fleet.json(["list", "--archived"]), fleet.json(["events", "--limit", "10000"]))
 }
@@ -22,7 +22,7 @@ fn board(fleet: &Fleet) -> [String; 3] {
     [ready, done, blocked]
 }
 
-/// What is wrong with the refusal of a call, on the terminal or in JSON.
+/// Returns the defect of a call's refusal, on the terminal or in JSON.
 fn complaint(fleet: &Fleet, args: &[&str], code: i32, text: &str) -> Option<String> {
     let plain = fleet.cli(args);
     let good = plain.code == code

@@ -1,4 +1,5 @@
-//! What SIGKILL does not end keeps its claim, is shown, and is never joined by a second run; when it has ended, so does its run.
+//! A process that survives SIGKILL keeps its claim, is shown, and is never joined by a second run; its run ends when it
+//! has ended.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
@@ -29,7 +30,7 @@ const INIT_ANSWER: usize = 64;
 /// A mount whose server takes each request and answers none. Who has asked waits in state D, and SIGKILL does not end it.
 struct Hung {
     at: PathBuf,
-    /// Whether somebody waits for an answer.
+    /// True if a process waits for a reply.
     is_met: Arc<AtomicBool>,
     server: Option<JoinHandle<()>>,
 }
@@ -97,7 +98,7 @@ fn take_requests(mut device: File, met: &AtomicBool) {
     }
 }
 
-/// What `status` says of the only worker, once SIGKILL has not ended it.
+/// Returns the note of `status` about the only worker, once SIGKILL has not ended it.
 #[track_caller]
 fn shown_as_unkillable(fleet: &Fleet) -> String {
     fleet.eventually("status says that it is unkillable", || {

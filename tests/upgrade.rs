@@ -1,4 +1,4 @@
-//! What a release tells of the runs and boards that it would take over, and what it does with those of other formats.
+//! Report of a release about the runs and boards that it would take over, and its treatment of those of other formats.
 
 use std::fs;
 use std::path::Path;

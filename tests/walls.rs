@@ -1,4 +1,5 @@
-//! What a worker cannot reach although a policy or a workspace seems to lead there, and what it cannot leave behind.
+//! Places that a worker cannot reach although a policy or a workspace seems to lead there, and remains that it cannot
+//! leave.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};

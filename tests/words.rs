@@ -1,4 +1,4 @@
-//! What people read and write: times, texts that a terminal must not obey, tips that lead somewhere.
+//! Texts for people: times, texts that a terminal must not obey, hints that lead somewhere.
 
 use serde_json::Value;
 

@@ -302,10 +302,12 @@ impl Files {
                 granted.add(opened, links, access);
             }
         }
+        // A worker may have written above these paths in an earlier run, so no link is followed.
         for path in &context.write {
             granted.add(Opened::real(path)?, Vec::new(), Access::Write);
         }
         if let BoardAccess::Socket(path) = &context.board {
+            // The directory is granted, because a restarted daemon makes a new socket in it.
             let parent = path.parent().unwrap_or(path);
             let (opened, links) = Opened::followed(parent, &bases.writable)?;
             granted.add(opened, links, Access::Socket);

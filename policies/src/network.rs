@@ -143,6 +143,7 @@ impl Network {
             Mode::None | Mode::Ports => {}
         }
         let mut gaps = Vec::new();
+        // Landlock has rules for TCP ports from ABI 4 on.
         let ruled = abi >= 4;
         match filtered {
             Filtered::Yes if !reach.stream && !reach.datagram => return LayerReport::enforced(layer),

@@ -138,6 +138,7 @@ impl Opened {
             return Err(PathError::NotAbsolute { path: path.to_owned() });
         }
         let fail = |source| PathError::Open { path: path.to_owned(), source };
+        // The kernel would follow the links by itself. Here, each link is checked before it is followed.
         let mut links = Vec::new();
         let mut done = PathBuf::from("/");
         let mut rest: Vec<PathBuf> = pieces(path);
@@ -165,10 +166,12 @@ impl Opened {
                     rest.extend(pieces(&target));
                     links.push(Link { at: here, target });
                 }
+                // readlink(2) fails with EINVAL at any file that is not a link.
                 Err(Errno::INVAL) => done = here,
                 Err(source) => return Err(fail(source)),
             }
         }
+        // The open refuses links, so a link that was made since the check is not followed.
         Ok((Self::real(&done)?, links))
     }
 

@@ -87,6 +87,7 @@ impl Policy {
         if confined {
             granted.paths.extend(self.filesystem.open_devices()?);
         }
+        // The view decides about later steps: without one, arranged paths need grants, and sockets must be refused.
         let (view, view_report) = self.view(context, host, abi, &granted)?;
         let view = match view {
             Some(view) => Some(view.arranged(context.arrangement.open()?)),
@@ -99,6 +100,8 @@ impl Policy {
         self.check_files(abi, view.is_some())?;
         let hides = host.clone().with_abi(abi).hides_sockets(view.is_some());
         let filtered = self.filtered(host)?;
+        // A run that can make any Unix socket could connect to other processes, unless the view or Landlock hides
+        // theirs.
         let unix = if !confined || hides { UnixSockets::Allowed } else { UnixSockets::PairsOnly };
         if let (UnixSockets::PairsOnly, BoardAccess::Socket(path)) = (unix, &context.board) {
             return Err(PlanError::BoardSocket { path: path.clone() });
@@ -116,6 +119,7 @@ impl Policy {
         {
             return Err(PlanError::Network { policy: self.name.clone(), why });
         }
+        // These paths exist only in the view, so their rules are added after the mounts.
         let mut late = self.late(context, view.as_ref());
         if view.is_some() {
             late.extend(context.arrangement.fresh());
@@ -141,6 +145,8 @@ impl Policy {
             (Some(_), None) => OwnProcesses::Mounted,
             (Some(_), Some(_)) | (None, _) => OwnProcesses::AsTheyAre,
         };
+        // `RLIMIT_NPROC` counts all processes of a user, so it bounds a run only if the user, or the user namespace, is
+        // the run's own (setrlimit(2)).
         let counting = match (&view, context.identity) {
             (Some(view), _) if view.makes_user_namespace() => Counting::Alone,
             (_, Some(identity)) if identity.uid != host.uid => Counting::Alone,
@@ -237,6 +243,7 @@ impl Policy {
     ) -> Result<(Option<mounts::Plan>, LayerReport), PlanError> {
         let layer = Layer::Mounts;
         let no_view = self.no_view(host, granted);
+        // This comes first, because a grant that needs a cover is refused on a host without a view.
         let mut covered = covers::covers(&granted.paths, &context.closed, no_view.as_deref())?;
         if let Some(why) = no_view {
             if self.is_confined() && self.process.mount_namespace == MountNamespace::Require {
@@ -252,6 +259,7 @@ impl Policy {
             };
             return Ok((None, LayerReport::absent(layer, why)));
         }
+        // From ABI 9 on, Landlock refuses foreign sockets by path.
         if abi < 9 {
             covered.extend(covers::sockets(&granted.paths, &context.closed)?);
         }

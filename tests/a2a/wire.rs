@@ -15,7 +15,7 @@ use crate::http::free_port;
 pub(super) const PARTNER: &str = "token-of-the-partner";
 pub(super) const OTHER: &str = "token-of-another-one";
 
-/// What its agent does: it waits for a file where its task says it, asks where its task says it, and completes.
+/// Script of its agent. As its task says, it waits for a file, asks, and completes.
 const AGENT: &str = r#"
 case "$(cat prompt.txt)" in
   *'ask first'*) case "$(cat prompt.txt)" in

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// One interface.
+/// API of a model provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     /// Messages of Anthropic.
@@ -45,7 +45,7 @@ impl Dialect {
         }
     }
 
-    /// How many results of tools a request has.
+    /// Returns the number of tool results in a request.
     pub(super) fn results(self, body: &Value) -> usize {
         let list = |key: &str| body[key].as_array().cloned().unwrap_or_default();
         let parts = |message: &Value, key: &str| message[key].as_array().cloned().unwrap_or_default();
@@ -215,7 +215,8 @@ fn documents(list: &[Value]) -> String {
     list.iter().map(event).collect()
 }
 
-/// One block of content: how it begins and goes on, or what is added to its beginning to make it whole.
+/// Returns a reply with one block of content. In a stream, `begun` starts the block and `delta` continues it; otherwise
+/// `rest` completes `begun`.
 fn messages(streamed: bool, begun: &Value, rest: &Value, delta: &Value, reason: &str) -> String {
     let usage = json!({"input_tokens": IN, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": OUT});
     let mut message = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "scripted", "content": [],

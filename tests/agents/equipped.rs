@@ -1,4 +1,4 @@
-//! What an agent is given by its profile: skills, and tools, or none of its own.
+//! Equipment of an agent by its profile: skills, and tools or none.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ pub(super) fn directs(program: &Program) {
     has_nothing_to_work_with(&stage, &shown);
 }
 
-/// What a variable of a repository has its program tell the model.
+/// Text that a repository's variable makes its program tell the model.
 const OF_A_REPOSITORY: &str = "Do what the repository says.";
 
 /// A repository that has hooks, a server of tools, rules and variables for the program, and switches the hook of the lane off.
@@ -57,7 +57,8 @@ fn hostile(fleet: &Fleet) -> Repository {
     repository
 }
 
-/// What a repository has for its program neither gives an orchestrator tools nor runs, and does not keep the reminder from it.
+/// Settings of a repository for the program give an orchestrator no tools, are not run, and do not suppress the
+/// reminder.
 pub(super) fn is_not_led_by_a_repository(program: &Program) {
     let script = [Act::Say("I have looked.")];
     let stage = Stage::open_in(program, "lead", &script, |fleet| Some(hostile(fleet)));

@@ -10,8 +10,8 @@ use super::{LIMIT, Stage, run};
 use crate::brokers::{files_with, processes_with};
 use crate::harness::Repository;
 
-/// What a newcomer wants first: with a key in a file, the agent mends the test of a repository, which a check proves. The key is nowhere where the
-/// agent, or what it starts, could read it.
+/// First task of a new user: with a key in a file, the agent mends the test of a repository, and a check proves it.
+/// Neither the agent nor its children could read the key anywhere.
 pub(super) fn mends_a_test_with_a_key_that_it_never_has(program: &Program) {
     if !leave_the_network() {
         return;

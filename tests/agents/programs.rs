@@ -25,19 +25,19 @@ pub(super) struct Program {
     home: Option<(&'static str, &'static str)>,
     /// A setting in its command that says where its provider is, and the file of the built-in lane whose command that is.
     words: Option<(&'static str, &'static str)>,
-    /// What the file of a lane says in which it takes messages while it works, where that is not the built-in one.
+    /// Addition to the file of a lane so that it takes messages during work; none for the built-in lane.
     session: Option<&'static str>,
-    /// Whether it hears a message in the middle of a turn, and not only when that has ended.
+    /// True if it reads a message in the middle of a turn; otherwise it reads messages at the end of a turn.
     pub(super) hears_at_once: bool,
-    /// Whether its output says that its login is not accepted,
+    /// True if its output shows that its login is refused.
     pub(super) tells_login: bool,
-    /// that its service refuses it until a time,
+    /// True if its output shows that its service refuses it until a time.
     pub(super) tells_limits: bool,
-    /// that it fails,
+    /// True if its output shows a failure of the service.
     pub(super) tells_outages: bool,
-    /// that it refuses it without a word about when to come again,
+    /// True if its output shows a refusal without a time.
     pub(super) tells_refusals: bool,
-    /// and what it has used.
+    /// True if its output shows its use of tokens.
     pub(super) tells_usage: bool,
 }
 
@@ -165,14 +165,14 @@ pub(super) const HERMES: Program = Program {
 /// The value of every key. It is none.
 const KEY: &str = "sk-dummy-of-a-test-0000";
 
-/// Where `tests/agents/install` puts programs.
+/// Directory into which `tests/agents/install` puts programs.
 fn installed() -> PathBuf {
     let named = std::env::var_os("SUPERVISOR_TEST_AGENTS").map(PathBuf::from);
     named.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/agents"))
 }
 
 impl Program {
-    /// Whether it asks a hook of its configuration when a turn ends.
+    /// Returns true if it calls a hook of its configuration at the end of a turn.
     pub(super) fn has_hook(&self) -> bool {
         // The app server of Codex has no option to trust it.
         let is_app_server = self.lane == CODEX.lane && self.session.is_some();

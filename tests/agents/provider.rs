@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::dialects::Dialect;
 use crate::brokers::provider::certified;
 
-/// What the provider answers at one point of a script.
+/// Reaction of the provider at one point of a script.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
     /// The model says something and stops.
@@ -37,7 +37,7 @@ pub(crate) enum Act {
 pub(crate) struct ProviderRequest {
     /// Its head: the request line and its headers.
     pub(crate) head: String,
-    /// How many results of tools it had.
+    /// Number of tool results in it.
     pub(crate) results: usize,
     /// The text of its body.
     pub(crate) body: String,
@@ -45,7 +45,7 @@ pub(crate) struct ProviderRequest {
     pub(crate) tools: Vec<String>,
 }
 
-/// How long the provider waits for the rest of a request, and how long an agent may take over its answer.
+/// Time limit for the rest of a request, and for an agent to read its reply.
 const STEP: Duration = Duration::from_mins(10);
 
 /// A provider, for as long as the test runs.
@@ -100,7 +100,7 @@ impl Provider {
         self.seen.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What was requested beside answers of the model.
+    /// Returns the requests that did not ask the model.
     pub(crate) fn others(&self) -> Vec<String> {
         self.seen.others.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -22,7 +22,7 @@ pub(crate) struct Provider {
     /// The certificate of its authority.
     ca: String,
     asked: Arc<Mutex<Vec<String>>>,
-    /// What it has sent of an answer that does not end, in bytes.
+    /// Number of bytes sent of an endless response.
     pub(crate) endless: Arc<AtomicUsize>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn written(ca: &str, dir: &Path) -> PathBuf {
     path
 }
 
-/// What a server of this host shows, and the certificate of the authority that stands behind it.
+/// Returns the server's configuration with a certificate for this host, and the certificate of its authority.
 pub(crate) fn certified() -> (Arc<ServerConfig>, String) {
     let authority = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(Vec::new()).unwrap();

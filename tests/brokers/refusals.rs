@@ -1,4 +1,4 @@
-//! What a service answers to a broker is known of an agent, too, that writes nothing of it.
+//! The refusal of a service, which a broker sees, is known even if the agent writes nothing of it.
 
 use serde_json::json;
 

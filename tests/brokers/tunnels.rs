@@ -19,7 +19,7 @@ fn asking(provider: &Provider, script: &str) -> String {
     format!("ask() {{ at=$1; shift; curl -s -m 20 --noproxy '' \"$@\" \"https://{host}$at\"; }}\n{script}")
 }
 
-/// What the authorities of the fleet's runs have as keys.
+/// Returns the keys of the authorities of the fleet's runs.
 fn keys_of_authorities(dir: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {

@@ -1,4 +1,4 @@
-//! How a page begins and ends: what `[dashboard]` says of it, the switch of boards, and the way out.
+//! Start and end of a page: the settings in `[dashboard]`, the switch of boards, and the logout.
 
 use super::driver::ESCAPE;
 use super::{card, column, enter, fleet, visit};

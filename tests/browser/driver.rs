@@ -16,11 +16,11 @@ use tempfile::TempDir;
 
 use crate::http::Http;
 
-/// How long what a page shows may take to be there: generous, because a loaded host is slow and no fault.
+/// Time limit for the appearance of an element. It is generous, because a slow host under load is no defect.
 const LIMIT: Duration = Duration::from_mins(1);
 /// The pause between two looks.
 const POLL: Duration = Duration::from_millis(20);
-/// What the protocol calls the id of an element.
+/// Key of an element's id in the protocol.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 /// Keys that are no characters, as the protocol names them.
@@ -83,7 +83,7 @@ impl Browser {
         Browser { driver, http, session: format!("/session/{id}"), _profile: profile }
     }
 
-    /// One command of the protocol.
+    /// Sends a command of the protocol.
     fn ask(&self, path: &str, body: &Value) -> Result<Value, Refused> {
         let answer = self.http.post(&format!("{}/{path}", self.session), body);
         let mut said: Value = serde_json::from_str(&answer.body).unwrap();
@@ -123,19 +123,19 @@ impl Browser {
         self.look("url").unwrap().as_str().unwrap().to_owned()
     }
 
-    /// What a piece of JavaScript returns; a promise is waited for. `arguments` are its arguments.
+    /// Returns the result of a piece of JavaScript; a promise is awaited. `arguments` are its arguments.
     #[track_caller]
     pub(super) fn script(&self, script: &str, arguments: &[Value]) -> Value {
         self.ask("execute/sync", &json!({"script": script, "args": arguments})).unwrap()
     }
 
-    /// Whether the page has what a CSS selector names, visible.
+    /// Returns true if a visible element matches a CSS selector.
     pub(super) fn sees(&self, css: &str) -> bool {
         let shown = self.element(css).and_then(|element| self.look(&format!("{element}/displayed")));
         shown.is_ok_and(|shown| shown == true)
     }
 
-    /// How many there are of what a selector names.
+    /// Returns the number of elements that match a selector.
     pub(super) fn count(&self, css: &str) -> u64 {
         self.script("return document.querySelectorAll(arguments[0]).length", &[css.into()]).as_u64().unwrap()
     }
@@ -297,7 +297,7 @@ impl Browser {
         self.devtools(&json!({"cmd": "Emulation.setDeviceMetricsOverride", "params": size}));
     }
 
-    /// One command of the browser's own protocol: `{"cmd", "params"}`.
+    /// Sends a command of the browser's own protocol: `{"cmd", "params"}`.
     pub(super) fn devtools(&self, command: &Value) -> Value {
         self.ask("goog/cdp/execute", command).unwrap()
     }
@@ -319,7 +319,7 @@ impl Browser {
         assert_eq!(self.complaints(), Vec::<String>::new());
     }
 
-    /// What pages have complained of since the last look.
+    /// Returns the complaints of pages since the last call.
     fn complaints(&self) -> Vec<String> {
         let said = self.ask("se/log", &json!({"type": "browser"})).unwrap_or_default();
         let lines = said.as_array().cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What holds for each page: the rules of axe-core in both themes, a name, keys, the width of a telephone, and few bytes.
+//! Rules for every page: those of axe-core in both themes, a name, keys, the width of a phone, and a small size.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use super::driver::Browser;
 use super::{fleet, visit};
 use crate::harness::{Fleet, Repository, User};
 
-/// How many bytes a page may have with all that it loads.
+/// Limit on the bytes of a page with everything that it loads.
 const LARGEST: u64 = 300_000;
 
 /// Fills a board with a task of each kind; returns one that has run.

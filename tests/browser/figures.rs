@@ -11,11 +11,11 @@ use super::{column, enter, fleet, visit};
 use crate::harness::{User, binary};
 use crate::http::Http;
 
-/// How often each is measured; the middle and the worst are printed.
+/// Number of measurements; the median and the maximum are printed.
 const TIMES: usize = 15;
-/// How many cards a column has that is scrolled through.
+/// Number of cards of the column that is scrolled.
 const CARDS: u32 = 10_000;
-/// How long a frame may take at 60 a second, in milliseconds.
+/// Milliseconds of a frame at 60 frames per second.
 const FRAME: f64 = 16.7;
 
 /// The middle and the largest of some figures.
@@ -29,8 +29,7 @@ fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64() * 1000.0
 }
 
-/// When the browser has painted something of the page that it shows first, and when the page was there with its data, in milliseconds from the
-/// begin of its loading.
+/// Returns the times of the first paint and of the page with its data, in milliseconds since the start of loading.
 fn painted(page: &Browser) -> (f64, f64) {
     let at = page.eventually("something is painted", |page| {
         page.script(

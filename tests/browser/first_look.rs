@@ -1,5 +1,5 @@
-//! What somebody sees who looks at a page for the first time: words that do not overlap, colours with one meaning, fields that say what they take,
-//! and where the reviews are.
+//! First impression of a page: words that do not overlap, colours with one meaning each, fields that name their values,
+//! and visible reviews.
 
 use serde_json::{Value, json};
 

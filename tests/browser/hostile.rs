@@ -1,4 +1,4 @@
-//! What workers write is text, wherever the page shows it: nothing of it is executed.
+//! Texts of workers remain texts everywhere in the page: nothing in them is executed.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::every_page::talks;
 use super::{fleet, visit, yard};
 use crate::harness::{Repository, User};
 
-/// What would run where a text is taken for markup, for a link, for a style or for a script.
+/// Texts that would run if a page took them for markup, a link, a style or a script.
 const CORPUS: &[&str] = &[
     "<script>window.pwned = 1</script>",
     "<img src=x onerror=\"window.pwned = 2\">",

@@ -14,7 +14,8 @@ const TAB: &str = "\u{e004}";
 const WATCH: &str = "window.reached = new Set();
     document.addEventListener('focusin', event => window.reached.add(event.target)); document.activeElement?.blur()";
 
-/// What can be worked and was not reached, in words. A member of a group that is entered by Tab is reached by the keys of the group.
+/// Script that lists controls out of reach of the keyboard. A member of a group that Tab enters is reached by the keys
+/// of the group.
 const UNREACHED: &str = "
     const own = 'a[href], button, input, select, textarea, summary, [tabindex=\"0\"]';
     const groups = '.columns, .graph-nodes, .gantt-body, [role=toolbar], [role=listbox], [role=tablist]';
@@ -46,8 +47,8 @@ fn every_control_of_every_page_is_reached_by_the_keyboard() {
     }
 }
 
-/// What a person sees of a page that a key may change: where it is, what has the focus, what is open, chosen, pressed or written, and how far
-/// it is scrolled; and what was asked of the daemon that nobody asks for by himself.
+/// Script that returns the visible state that a key may change: address, focus, open, selected, pressed and edited
+/// elements, and scroll positions; also the requests to the daemon, except those that the page sends by itself.
 const SEEN: &str = "
     const all = [...document.querySelectorAll('*')];
     const of = name => all.filter(one => one.hasAttribute(name)).map(one => one.getAttribute(name)).join();
@@ -85,7 +86,7 @@ fn press(page: &Browser, caps: &[&str]) {
     }
 }
 
-/// What is pressed before a key of a page, so that it has something to act on.
+/// Returns the keys to press before a key of a page, so that it has something to act on.
 fn before(path: &str, label: &str) -> &'static str {
     let page = path.split(['/', '?']).nth(1).unwrap();
     match (page, label) {
@@ -179,7 +180,7 @@ fn ready(page: &Browser, path: &str) {
     page.eventually(&format!("{css} is there"), |page| (page.count(css) > 0).then_some(()));
 }
 
-/// Whether what is seen becomes another thing soon. Looks for long enough that only a key without an effect comes to its end.
+/// Returns true if the visible state changes soon. Only a key without an effect uses the whole time limit.
 fn changes(page: &Browser, before: &Value) -> bool {
     (0..150).any(|_| {
         let is_other = page.script(SEEN, &[]) != *before;

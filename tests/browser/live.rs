@@ -1,4 +1,4 @@
-//! What happens elsewhere is seen at once, and a connection that was lost misses nothing.
+//! Changes elsewhere appear at once, and a page misses nothing while its connection is lost.
 
 use serde_json::{Value, json};
 
@@ -146,7 +146,7 @@ fn a_daemon_that_is_killed_is_shown_as_gone_and_its_return_shows_all_that_happen
     log.is_content();
 }
 
-/// What the page has asked of the API since its requests were forgotten, without the stream.
+/// Returns the page's requests to the API since the list was cleared, without the stream.
 fn requests(page: &Browser) -> Vec<String> {
     let all = page.script(
         "return performance.getEntriesByType('resource').map(one => one.name.split('/api/v1/')[1]).filter(one => one && !one.startsWith('stream'))",
@@ -155,7 +155,7 @@ fn requests(page: &Browser) -> Vec<String> {
     serde_json::from_value(all).unwrap()
 }
 
-/// How many of some requests begin so.
+/// Returns the number of requests with this beginning.
 fn begin(requests: &[String], begin: &str) -> usize {
     requests.iter().filter(|one| one.starts_with(begin)).count()
 }

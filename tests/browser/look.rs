@@ -1,4 +1,5 @@
-//! How the page looks: by the system's theme or a chosen one, in the colours of its variables, and with all its controls in a narrow window.
+//! Look of the page: the system's theme or a chosen one, in the colours of its variables, and with all controls in a
+//! narrow window.
 
 use serde_json::{Value, json};
 
@@ -13,7 +14,7 @@ fn system(page: &Browser, theme: &str) {
     page.devtools(&json!({"cmd": "Emulation.setEmulatedMedia", "params": {"features": features}}));
 }
 
-/// How light the ground of the page is, from 0 to 255.
+/// Returns the lightness of the page's background, from 0 to 255.
 fn lightness(page: &Browser) -> u64 {
     let colour = page.script(
         "return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3).map(Number)",

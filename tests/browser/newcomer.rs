@@ -8,7 +8,7 @@ use super::driver::Browser;
 use super::fleet;
 use crate::harness::{Fleet, Repository, User};
 
-/// What begins the session: the address that `supervisor dashboard --open` gives to the browser that `BROWSER` names.
+/// Returns the address that begins the session: `supervisor dashboard --open` gives it to the browser in `BROWSER`.
 fn opened(fleet: &Fleet) -> String {
     let (program, given) = (fleet.home().join("browser"), fleet.home().join("given"));
     fs::write(

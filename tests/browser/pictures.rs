@@ -7,7 +7,7 @@ use super::driver::Browser;
 use super::{fleet, visit};
 use crate::harness::{Fleet, Repository, User};
 
-/// Where they are kept.
+/// Directory of the pictures.
 fn kept() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/pictures")
 }

@@ -10,7 +10,7 @@ prompt = "body-file"
 stdout = "claude-stream-json"
 "#;
 
-/// What such a script says at first: what it has used.
+/// First output of such a script: its use of tokens.
 const USAGE: &str = r#"echo '{"type":"system","subtype":"init","session_id":"s-1"}'
 echo '{"type":"assistant","message":{"id":"a","model":"large","usage":{"input_tokens":12000,"output_tokens":345}}}'
 "#;

@@ -13,7 +13,7 @@ stdout = "claude-stream-json"
 on_clean_exit = "complete"
 "#;
 
-/// What the scripts have in common: `take` reads a message, `confirm` repeats it.
+/// Common functions of the scripts: `take` reads a message, `confirm` repeats it.
 const WORDS: &str = r#"
 take() { read -r line; }
 confirm() { id=${line##*\"uuid\":\"}; echo "{\"type\":\"user\",\"isReplay\":true,\"uuid\":\"${id%%\"*}\"}"; }
@@ -39,7 +39,7 @@ fn write(yard: &std::path::Path, number: u32, text: &[u8]) {
     std::fs::rename(aside, yard.join(number.to_string())).unwrap();
 }
 
-/// How many lines of the log are elements of the page.
+/// Returns the number of log lines that are elements of the page.
 fn rows(page: &Browser) -> u64 {
     page.count(".log-line")
 }

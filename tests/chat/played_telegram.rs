@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use crate::harness::Fleet;
 use crate::notify::played::{Played, PlayedAnswer, ReceivedPost};
 
-/// How messages about tasks begin, which come beside replies.
+/// Beginnings of messages about tasks, which arrive between replies.
 const NEWS: [&str; 5] = ["done: ", "question: ", "crashed", "ended without", "gave up: "];
 
-/// What has happened in the chats.
+/// Record of the chats.
 #[derive(Default)]
 struct Chats {
     updates: Vec<Value>,
@@ -90,7 +90,7 @@ impl Telegram {
         self.chats.lock().unwrap().updates.push(update);
     }
 
-    /// What the bot has said, the oldest first.
+    /// Returns the bot's messages, the oldest first.
     pub(crate) fn messages(&self) -> Vec<Value> {
         self.chats.lock().unwrap().said.clone()
     }

@@ -1,4 +1,5 @@
-//! What is asked over a webhook is answered by a number, by a reply, and for a whole mission; a long list says what it leaves out.
+//! A question over a webhook is answered by a number, by a reply, and for a whole mission; a long list says how many
+//! entries it leaves out.
 
 use std::cell::Cell;
 

@@ -14,7 +14,7 @@ use crate::listeners::operator;
 use crate::notify::played::{OK, Played, PlayedAnswer, ReceivedPost};
 use crate::notify::secret;
 
-/// What was posted to the service under the end of a path.
+/// Returns the posts to the service whose path has this end.
 fn posted(played: &Played, end: &str) -> Vec<Value> {
     played.asked().into_iter().filter(|asked| asked.path.ends_with(end)).map(|asked| asked.json()).collect()
 }

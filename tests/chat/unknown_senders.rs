@@ -8,7 +8,7 @@ use super::{SENDERS, task_in};
 use crate::harness::{Fleet, User};
 use crate::listeners::operator;
 
-/// What a program posts to the chat, and what comes back.
+/// Posts a program's message to the chat and returns the reply.
 fn says(fleet: &Fleet, number: u32, sender: &str, text: &str) -> String {
     let body = json!({ "id": format!("m{number}"), "sender": sender, "chat_id": "!room", "text": text });
     fleet.eventually("the chat is served", || {

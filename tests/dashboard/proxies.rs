@@ -21,7 +21,7 @@ const NAME: &str = "fleet.example.org";
 /// A proxy that runs, and a client of it.
 struct Proxied {
     served: Served,
-    /// Where the proxy listens.
+    /// Port of the proxy.
     port: u16,
     certificate: PathBuf,
     proxy: Child,
@@ -119,7 +119,7 @@ impl Proxied {
     }
 }
 
-/// What holds behind each proxy.
+/// Checks the behaviour behind a proxy.
 fn try_it(proxied: &Proxied) {
     let url = proxied.served.fleet.cli(["dashboard"]).ok().stdout;
     let begin = format!("{}/open#", proxied.origin());

@@ -16,7 +16,7 @@ pub(super) struct Served {
     pub(super) port: u16,
 }
 
-/// What a browser has that has followed a link.
+/// Session of a browser that has followed a link.
 #[derive(Clone, Debug)]
 pub(super) struct Browser {
     /// Name and value.
@@ -137,7 +137,7 @@ impl Served {
         stream
     }
 
-    /// Whether somebody listens.
+    /// Returns true if the port accepts connections.
     pub(super) fn listens(&self) -> bool {
         TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok()
     }
@@ -161,7 +161,7 @@ impl Served {
 }
 
 impl Browser {
-    /// What an answer to a code gives.
+    /// Reads the session from the response to a code.
     pub(super) fn from_response(said: &PageResponse) -> Self {
         let cookie = said.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
         let text = |key: &str| said.json()[key].as_str().unwrap().to_owned();

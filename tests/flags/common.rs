@@ -1,4 +1,4 @@
-//! What the flags change by which several tasks are meant, and those of `tenant edit`.
+//! Effects of the flags that select several tasks, and of those of `tenant edit`.
 
 use super::table::FlagProof::Lines;
 use super::table::Row;
@@ -40,7 +40,7 @@ macro_rules! in_common {
     };
 }
 
-/// What a filter changes of the tasks that are shown.
+/// Effect of a filter on the listed tasks.
 macro_rules! shown {
     ($verb:literal, $status:literal, $more:literal, $filter:literal) => {
         Lines(

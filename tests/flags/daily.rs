@@ -1,4 +1,4 @@
-//! What each flag of the verbs of every day changes.
+//! Effect of each flag of the everyday verbs.
 
 use super::table::FlagProof::{self, Lines, Test};
 use super::table::Row;

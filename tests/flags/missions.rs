@@ -1,4 +1,4 @@
-//! What each flag of the verbs of missions changes.
+//! Effect of each flag of the verbs for missions.
 
 use super::table::FlagProof::{self, Lines, Test};
 use super::table::Row;

@@ -1,4 +1,4 @@
-//! What each flag of `schedules` changes.
+//! Effect of each flag of `schedules`.
 
 use super::table::FlagProof::{self, Test};
 use super::table::Row;

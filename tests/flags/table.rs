@@ -1,6 +1,6 @@
-//! What each flag of each verb changes: the line without it, or with another value, and the line with it.
+//! Effect of each flag of each verb: the line without it, or with another value, and the line with it.
 
-/// How a flag is shown to change something.
+/// Proof that a flag has an effect.
 #[derive(Clone, Copy)]
 pub(super) enum FlagProof {
     /// Two command lines over equal boards, of which only the second has the flag, or has another value of it.

@@ -1,4 +1,4 @@
-//! What each flag of the verbs of triage changes.
+//! Effect of each flag of the verbs for triage.
 
 use super::table::FlagProof::{self, Test};
 use super::table::Row;

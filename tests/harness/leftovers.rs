@@ -21,7 +21,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Whether a text is in its environment or command line.
+    /// Returns true if a text is in its environment or command line.
     pub(crate) fn mentions(&self, text: &str) -> bool {
         self.command.contains(text) || self.environment.contains(text)
     }

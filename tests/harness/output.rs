@@ -1,4 +1,4 @@
-//! What a command said, and how it ended.
+//! Output and exit code of a command.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;

@@ -37,17 +37,17 @@ impl Repository {
         repository
     }
 
-    /// Where it is.
+    /// Directory of the repository.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where the worktree of a task is.
+    /// Directory of a task's worktree.
     pub(crate) fn tree(&self, task: &str) -> PathBuf {
         self.path.join(".worktrees").join(task)
     }
 
-    /// What `--workspace` takes.
+    /// Value of `--workspace` for it.
     pub(crate) fn workspace(&self) -> String {
         format!("worktree:{}", self.path.display())
     }

@@ -17,7 +17,7 @@ use super::timeout;
 /// A command and its screen.
 pub(crate) struct Screen {
     terminal: File,
-    /// How the terminal was set when the command was started.
+    /// Settings of the terminal before the command.
     before: Termios,
     child: Child,
     parser: vt100::Parser,
@@ -41,7 +41,7 @@ impl Screen {
         }
     }
 
-    /// What is on the screen.
+    /// Returns the text on the screen.
     pub(crate) fn text(&self) -> String {
         self.parser.screen().contents()
     }
@@ -92,12 +92,12 @@ impl Screen {
         Pid::from_raw(i32::try_from(self.child.id()).unwrap())
     }
 
-    /// Whether what nobody has read here is as much as a terminal keeps.
+    /// Returns true if the unread output fills the buffer of the terminal.
     pub(crate) fn is_full(&self) -> bool {
         rustix::io::ioctl_fionread(&self.terminal).unwrap() >= 4095
     }
 
-    /// Whether the terminal is set as it was before the command.
+    /// Returns true if the terminal has the settings that it had before the command.
     pub(crate) fn is_as_before(&self) -> bool {
         let now = tcgetattr(&self.terminal).unwrap();
         let settings = |termios: &Termios| (termios.local_flags, termios.input_flags, termios.output_flags);

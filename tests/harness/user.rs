@@ -1,4 +1,4 @@
-//! Whose processes a test runs: root's or an ordinary user's, and what is skipped where one of them is lacking.
+//! User of a test's processes: root or an ordinary user. Tests are skipped if their user is missing.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! What the agent of a live run says is known before its end.
+//! Messages of a live run's agent are known before its end.
 
 use serde_json::json;
 

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{STAND_INS, StandIn, create, stand_ins};
 use crate::harness::User;
 
-/// Where the program of each lane keeps its sessions in its home, and what it says where one is gone.
+/// Returns the directory of each lane's sessions in its home, and its error for a missing session.
 fn habits(lane: &str) -> Option<(&'static str, &'static str)> {
     match lane {
         "claude" => Some((".claude", "No conversation found with session ID: s-1")),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::harness::Fleet;
 use crate::listeners::socket_of;
 
-/// How long an answer may take on a loaded host.
+/// Time limit for a reply on a host under load.
 const ANSWER: Duration = Duration::from_mins(5);
 
 /// A conversation with `supervisor mcp`.

@@ -10,7 +10,7 @@ use super::stdio::CLIENT;
 use crate::harness::{Fleet, skip};
 use crate::listeners::{as_worker, idle_worker};
 
-/// Whether the host has the interpreter.
+/// Returns true if the host has the interpreter.
 fn has_python() -> bool {
     let has = Path::new("/usr/bin/python3").exists();
     if !has {
@@ -41,7 +41,7 @@ fn noted(fleet: &Fleet, task: &str) -> Vec<Value> {
     events.into_iter().map(|event| event["payload"].clone()).collect()
 }
 
-/// Whether a process of this host has a word among its arguments.
+/// Returns true if a process of this host has a word among its arguments.
 fn is_alive(word: &str) -> bool {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     entries.into_iter().any(|entry| {
@@ -50,7 +50,7 @@ fn is_alive(word: &str) -> bool {
     })
 }
 
-/// What a script tries to get at: the token, wherever it might stand.
+/// Script that tries to find the token in all possible places.
 const THIEF: &str = r#"
 import os, glob
 found = [name for name in os.environ if "TOKEN" in name or name.startswith("SUPERVISOR")]

@@ -7,7 +7,7 @@ use super::stdio::{OF_A_RUN, OF_A_WORKER};
 use crate::harness::Fleet;
 use crate::listeners::idle_worker;
 
-/// What each request carries that opens no session.
+/// Returns the metadata of each request without a session.
 pub(super) fn meta() -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -1,5 +1,5 @@
-//! What bounds a mission beside its tasks and its cost: depth, run time, circles, questions within questions, and requests that
-//! nobody decides.
+//! Limits on a mission beside its tasks and its cost: depth, run time, cycles, nested questions, and requests without a
+//! decision.
 
 use crate::harness::{Fleet, User};
 

@@ -19,7 +19,7 @@ const DAYS: i64 = 30;
 /// The days between which account 17 meets a captcha that nobody has solved.
 const CAPTCHA: std::ops::Range<i64> = 8..15;
 
-/// What an account does: it notes which task it worked on, and asks where it meets a captcha that the answer is not there for.
+/// Script of an account: it records its task, and asks if it meets a captcha without a known solution.
 const ENGAGE: &str = "if [ -e captcha ] && ! supervisor context | grep -q 'a traffic light'; then \
      supervisor block 'captcha: what does the picture show?' --kind needs_input; exit 0; fi; \
      echo \"$HERMES_TENANT $SUPERVISOR_TASK\" >> logs/engaged";
@@ -47,7 +47,7 @@ fn import(fleet: &Fleet) {
     fleet.cli(["schedules", "import", "insta-fleet.yaml"]).ok();
 }
 
-/// How many tasks are done, and how many ask.
+/// Returns the numbers of done and of asking tasks.
 fn counted(fleet: &Fleet) -> (u64, u64) {
     let stats = fleet.json(["stats"]);
     let count = |status: &str| stats["by_status"][status].as_u64().unwrap_or(0);
@@ -81,7 +81,7 @@ fn work(calendar: &mut Calendar, day: i64, expected: (u64, u64), chance: &mut Ch
     kills
 }
 
-/// What each account noted, and what the board has of it: one task a day, which ran once.
+/// Compares each account's record with the board: one task a day, which ran once.
 fn check(fleet: &Fleet, root: &Path) {
     let days = usize::try_from(DAYS).unwrap();
     for number in 1..=ACCOUNTS {

@@ -19,7 +19,7 @@ enum Tls {
     Missing,
 }
 
-/// What a mail server was told: each line, after `TLS` those that came encrypted.
+/// Lines that a mail server received; those after `TLS` were encrypted.
 type ReceivedLines = Arc<Mutex<Vec<String>>>;
 
 /// The address at which mail servers are played: to the host itself mail would go in the clear.

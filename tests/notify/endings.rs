@@ -1,4 +1,4 @@
-//! What a run comes to, and what waits for a person, is one message to the creator of the task: of each kind, and of no other.
+//! Each end of a run, and each wait for a person, is one message to the creator of the task; other events send none.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! How long a channel rests: as long as its service asks, and when it has sent as much as it may in a minute.
+//! Pauses of a channel: as long as its service demands, and after its limit per minute.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -18,7 +18,7 @@ fn fleet_of(kind: &str, url: &str, more: &str) -> Fleet {
     fleet
 }
 
-/// When each message that waits is sent next, in seconds since 1970.
+/// Returns the time of the next attempt for each waiting message, in seconds since 1970.
 fn next_tries(fleet: &Fleet) -> Vec<u64> {
     outbox(fleet).iter().map(|letter| letter["due_at"].as_u64().unwrap()).collect()
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 /// A request as it came.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceivedPost {
-    /// When it came.
+    /// Time of arrival.
     pub(crate) at: SystemTime,
     pub(crate) path: String,
     /// The head in lower case.
@@ -36,7 +36,7 @@ pub(crate) type PlayedAnswer = (&'static str, &'static str, &'static str);
 /// All is well.
 pub(crate) const OK: PlayedAnswer = ("200 OK", "", "{\"ok\":true}");
 
-/// What answers: the request, and how many came before it.
+/// Function that replies to a request, given the number of earlier requests.
 type Play = dyn Fn(&ReceivedPost, usize) -> PlayedAnswer + Send + Sync;
 
 pub(crate) struct Played {

@@ -175,7 +175,7 @@ fn mail_is_sent_again_after_a_server_has_put_it_off_and_no_line_of_a_title_is_a_
     assert!(body.contains("@everyone"), "{body}");
 }
 
-/// What a test of a channel says, step by step.
+/// Returns the result and the steps of a channel's test.
 fn tested(fleet: &Fleet, name: &str) -> (bool, Vec<Value>) {
     let said = fleet.cli(["notify", "test", name, "--json"]);
     let said: Value = serde_json::from_str(&said.stdout).unwrap();

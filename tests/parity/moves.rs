@@ -1,4 +1,4 @@
-//! What becomes of tasks: assigned, linked, claimed, blocked, scheduled, let go on, finished.
+//! Changes of tasks: assigned, linked, claimed, blocked, scheduled, resumed, finished.
 
 use serde_json::{Value, json};
 

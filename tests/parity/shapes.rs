@@ -37,7 +37,7 @@ const DIAGNOSTIC: Keys = "kind:text severity:text title:text detail:text actions
 const ACTION: Keys = "kind:text label:text payload:object suggested:bool";
 const SWARM: Keys = "root_id:text worker_ids:list verifier_id:text synthesizer_id:text";
 
-/// Whether nothing that may be null is.
+/// Nullable fields of a value: all present, or some null.
 #[derive(Clone, Copy, PartialEq)]
 enum Filled {
     All,

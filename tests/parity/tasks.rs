@@ -1,4 +1,4 @@
-//! What tasks are made of, and how they are found: `create`, `swarm`, `list`, `show`, `edit` and the verbs that only look.
+//! Creation and search of tasks: `create`, `swarm`, `list`, `show`, `edit` and the read-only verbs.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What runs and what is seen of it: `dispatch`, `diagnostics`, `log`, `tail`, `watch`, `daemon`.
+//! Runs and their observation: `dispatch`, `diagnostics`, `log`, `tail`, `watch`, `daemon`.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;

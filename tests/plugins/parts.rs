@@ -1,4 +1,4 @@
-//! What workers read of plugins, and messages that plugins bring to people.
+//! Texts of plugins for workers, and messages of plugins to people.
 
 use serde_json::json;
 
@@ -26,7 +26,7 @@ text = 'not for this one'
 profiles = ['someone-else']
 ";
 
-/// What the worker of a new task reads.
+/// Returns the context of a new task's worker.
 fn read(fleet: &Fleet) -> String {
     let task = fleet.json(["create", "read this", "--assignee", "reader"])["id"].as_str().unwrap().to_owned();
     let shown = fleet.wait_for(&task, "done");

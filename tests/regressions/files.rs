@@ -1,4 +1,4 @@
-//! Which files a run has, and which it does not reach.
+//! Files that a run has, and files out of its reach.
 
 use std::fs;
 

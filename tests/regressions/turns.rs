@@ -1,4 +1,4 @@
-//! What runs next, what waits and what is given up.
+//! Order of runs, waiting tasks, and tasks that are given up.
 
 use std::collections::BTreeSet;
 

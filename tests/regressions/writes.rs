@@ -1,4 +1,4 @@
-//! What programs write at the same time is all there.
+//! Concurrent writes of programs are complete.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,5 @@
-//! One fleet, and what is done to it: its daemon, shims and workers are killed, its disk filled, its sockets removed, its doors kept busy.
+//! A fleet under disturbances: its daemon, shims and workers are killed, its disk is filled, its sockets are removed,
+//! and its listeners are kept busy.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
@@ -20,18 +21,18 @@ use crate::harness::{Fleet, User, binary};
 use crate::invariants::{Broken, BrokenInvariant, faults, left_over};
 use crate::journal::{Attempts, Journal, records};
 
-/// How many tasks may be open at once: some run, some wait.
+/// Limit on open tasks: some run, some wait.
 const OPEN: usize = 40;
-/// How often one task may lose a shim or a worker: it waits longer after each loss.
+/// Limit on killed shims and workers of one task, which waits longer after each loss.
 const LOSSES: usize = 4;
-/// How many slow clients there are at once.
+/// Number of concurrent slow clients.
 const CLIENTS: usize = 48;
 /// The room of the disk beside the copy of the binary.
 const ROOM: u64 = 48 << 20;
-/// How long a fleet that nothing disturbs any more may take for what is left.
+/// Time limit for the remaining tasks of a fleet once the disturbances have ended.
 const REST: Duration = Duration::from_mins(4);
 
-/// What was done.
+/// Counts of disturbances.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Done {
     pub(super) daemons: usize,
@@ -59,7 +60,7 @@ impl Done {
     }
 }
 
-/// What one fleet came to.
+/// Result of a fleet.
 pub(super) struct SeenTask {
     pub(super) tasks: usize,
     pub(super) runs: usize,
@@ -67,7 +68,7 @@ pub(super) struct SeenTask {
     pub(super) faults: Vec<BrokenInvariant>,
 }
 
-/// One fleet under attack. Its root is a small file system of its own where this user may mount one.
+/// Fleet under attack. Its root is a small file system of its own if this user may mount one.
 pub(super) struct Chaos {
     fleet: Fleet,
     journal: Journal,
@@ -315,7 +316,7 @@ impl Chaos {
         }
     }
 
-    /// How far it has come, in a line.
+    /// Describes the progress in a line.
     pub(super) fn progress(&self) -> String {
         let Done { daemons, shims, workers, full_disks, sockets, clients, stopped } = self.done;
         format!(
@@ -359,7 +360,7 @@ impl Chaos {
         seen
     }
 
-    /// Whether nothing on the board is to be done any more.
+    /// Returns true if the board has no work left.
     fn is_through(&self) -> bool {
         let status = self.fleet.cli(["status", "--json"]);
         let counts =

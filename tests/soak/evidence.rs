@@ -1,4 +1,4 @@
-//! What workers have recorded of single runs, compared with what the board says of those: codes, and comments that were acknowledged.
+//! Workers' records of single runs, compared with the board: exit codes, and acknowledged comments.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,8 @@
-//! What the workers do: each keeps a durable trace of its own, outside of the root, and behaves in one of several ways.
+//! Scripts of the workers: each writes a durable trace outside of the root, and behaves in one of several ways.
 
 use crate::crash::Chance;
 
-/// What a worker does between its beginning and its end.
+/// Behaviours of a worker between its beginning and its end.
 const WAYS: [&str; 5] = [
     "sleep 0.0$(($$ % 9))",
     "sleep $(($$ % 2)).$(($$ % 10))",

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::harness::{Fleet, User, cgroup, skip};
 
-/// Whose daemon it is, and whether its runs have cgroups.
+/// User of the daemon, and the presence of cgroups for its runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Setting {
     RootWithCgroups,
@@ -41,7 +41,7 @@ impl Setting {
         matches!(self, Setting::RootWithCgroups | Setting::UserWithCgroups)
     }
 
-    /// Whether this host has it; prints a skip where it has not.
+    /// Returns true if this host provides it; otherwise prints a skip.
     pub(super) fn is_possible(self) -> bool {
         let is_root = User::current() == User::Root;
         if !is_root && self != Setting::UserWithout {
@@ -55,7 +55,7 @@ impl Setting {
         true
     }
 
-    /// What the host gives, for a reader of the figures.
+    /// Describes the host for a reader of the figures.
     pub(super) fn described(self) -> String {
         let user = if self.user() == User::Root {
             "each worker has a uid of its own"
@@ -126,7 +126,7 @@ impl SettingPlace {
         Some(SettingPlace { dir })
     }
 
-    /// Where the daemon of a fleet keeps the groups of its runs.
+    /// Returns the directory in which the daemon of a fleet keeps the cgroups of its runs.
     pub(super) fn groups(place: Option<&SettingPlace>, fleet: &Fleet) -> Option<PathBuf> {
         let usual = cgroup(&fleet.root())?;
         Some(match place {

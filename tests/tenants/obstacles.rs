@@ -1,4 +1,4 @@
-//! What is said of a new tenant that would be of no use.
+//! Warnings about a new tenant that could not work.
 
 use crate::harness::{Fleet, User};
 

@@ -144,6 +144,7 @@ impl Board<'_> {
             ));
         }
         self.set(id, &Field::Assignee(assignee.as_ref()))?;
+        // Notes about the former assignee do not apply to the new one.
         self.set(id, &Field::Nonspawnable(None))?;
         self.forget_failures(id)?;
         let payload = json!({ "assignee": assignee, "from": task.assignee });

@@ -66,6 +66,7 @@ impl Board<'_> {
                 for id in drop {
                     self.drop_part(id, subject, reason)?;
                 }
+                // New tasks may wait only for tasks of the same mission.
                 for part in &proposed.tasks {
                     for parent in &part.task.parents {
                         self.part_of(parent, subject)?;

@@ -197,6 +197,7 @@ impl Tx<'_> {
             ("notes", &task.notes),
             ("artifacts", &artifacts),
             ("policy", &task.policy),
+            // A scheduled state has its time; in other states the requested time is kept for later.
             ("not_before", &until.or(task.not_before)),
             ("block_kind", &kind),
             ("block_reason", &kind.map(|_| "held at creation")),

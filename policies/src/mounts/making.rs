@@ -175,6 +175,7 @@ impl Plan {
         if self.terminals {
             let path = Path::new("/dev/pts");
             at("make", path, std::fs::create_dir_all(path))?;
+            // Terminals are devices, so this mount permits them.
             let safe = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
             mount_at(
                 "mount",

@@ -51,6 +51,22 @@ pub enum Peer {
     Plugin(CallingPlugin),
 }
 
+impl Peer {
+    /// Returns the run of a run's socket.
+    pub(crate) fn run(&self) -> Option<(BoardId, RunId)> {
+        match self {
+            Peer::Run(board, run) => Some((*board, *run)),
+            Peer::Operator(_)
+            | Peer::Member(_)
+            | Peer::Worker
+            | Peer::InProcess(_)
+            | Peer::Browser(_)
+            | Peer::Session(_)
+            | Peer::Plugin(..) => None,
+        }
+    }
+}
+
 /// Plugin that makes a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallingPlugin {
@@ -297,16 +313,7 @@ pub fn person(uid: u32) -> Actor {
 async fn worker(service: &Arc<Service>, peer: &Peer, token: &str) -> Result<IdentifiedCaller, Failure> {
     let hash = hash_token(token);
     let mut boards = service.served();
-    let owner = match peer {
-        Peer::Run(board, run) => Some((*board, *run)),
-        Peer::Operator(_)
-        | Peer::Member(_)
-        | Peer::Worker
-        | Peer::InProcess(_)
-        | Peer::Browser(_)
-        | Peer::Session(_)
-        | Peer::Plugin(..) => None,
-    };
+    let owner = peer.run();
     boards.retain(|board| owner.is_none_or(|(own, _)| board.id() == own));
     let roster = service.roster();
     let caller = blocking("the token was not looked up", move || {

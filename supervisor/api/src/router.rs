@@ -131,16 +131,7 @@ type Known = (Request, Option<Arc<RequestPermit>>, Option<Busy>);
 
 async fn known(shared: &ApiState, peer: &Peer, mut request: Request) -> Result<Known, Failure> {
     // Every request on a run's own socket counts for this run, whatever token it presents.
-    let owner = match peer {
-        Peer::Run(board, run) => Some((*board, *run)),
-        Peer::Operator(_)
-        | Peer::Member(_)
-        | Peer::Worker
-        | Peer::InProcess(_)
-        | Peer::Browser(_)
-        | Peer::Session(_)
-        | Peer::Plugin(..) => None,
-    };
+    let owner = peer.run();
     if let Some(run) = owner {
         shared.admission.count(run)?;
     }

@@ -1,4 +1,4 @@
-//! Durable writes through the socket: one client, then many that share commits.
+//! Durable writes through the socket: by one client, then by many clients that share commits.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::figures::{Table, rate};
 use crate::http::Client;
 use crate::root::Root;
 
-/// Clients at once, and how many writes each of them makes.
+/// Number of concurrent clients, and of the writes of each.
 const ROUNDS: [(usize, usize); 3] = [(1, 500), (8, 500), (64, 250)];
 
 /// Measures.
@@ -18,7 +18,7 @@ pub(crate) fn measure(table: &mut Table) -> Result<()> {
     rounds(table, &Root::start(4)?, "")
 }
 
-/// Measures on a root of the caller's; `on` ends the names of the rows.
+/// Measures on the caller's root; `on` is appended to the names of the rows.
 pub(crate) fn rounds(table: &mut Table, root: &Root, on: &str) -> Result<()> {
     for (clients, each) in ROUNDS {
         let target = if clients == 64 { "> 5000 a second" } else { "" };
@@ -81,7 +81,7 @@ fn writes(
     Ok(Took { time, commits: commits(&mut own)?.saturating_sub(before) })
 }
 
-/// How many commits the board's writer has made: each is one fsync of the log.
+/// Returns the number of commits of the board's writer. Each is one fsync of the log.
 fn commits(client: &mut Client) -> Result<u64> {
     let status: Value = client.call("status", &json!({}))?;
     status["daemon"]["commits"].as_u64().context("no commits in the status")

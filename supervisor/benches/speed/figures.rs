@@ -1,19 +1,19 @@
-//! Samples and the table that they end in.
+//! Samples, and the table of their figures.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Durations of one measure.
+/// Durations of one measurement.
 #[derive(Debug, Default)]
 pub(crate) struct Samples(Vec<Duration>);
 
 impl Samples {
-    /// Adds one.
+    /// Adds a sample.
     pub(crate) fn push(&mut self, sample: Duration) {
         self.0.push(sample);
     }
 
-    /// The sample that this many percent of all are at or below.
+    /// Returns the smallest sample that is not exceeded by this percentage of the samples.
     pub(crate) fn percentile(&self, percent: usize) -> Duration {
         let mut sorted = self.0.clone();
         sorted.sort();
@@ -21,28 +21,28 @@ impl Samples {
         sorted.get(at).copied().unwrap_or_default()
     }
 
-    /// The middle one.
+    /// Returns the median.
     pub(crate) fn median(&self) -> Duration {
         self.percentile(50)
     }
 
-    /// Median and 99th percentile, for the table.
+    /// Formats the median and the 99th percentile for the table.
     pub(crate) fn brief(&self) -> String {
         format!("p50 {}, p99 {}", millis(self.median()), millis(self.percentile(99)))
     }
 }
 
-/// A duration in milliseconds, for the table.
+/// Formats a duration in milliseconds for the table.
 pub(crate) fn millis(duration: Duration) -> String {
     format!("{:.2} ms", duration.as_secs_f64() * 1e3)
 }
 
-/// A count in a time, for each second.
+/// Returns a rate per second.
 pub(crate) fn rate(count: usize, took: Duration) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / took.as_secs_f64()
 }
 
-/// What was measured, beside what is to be reached.
+/// Table of measured values and their targets.
 #[derive(Debug, Default)]
 pub(crate) struct Table(Vec<[String; 3]>);
 

@@ -1,4 +1,4 @@
-//! A board of any size: a small one with some of everything, exported, multiplied under new ids and imported.
+//! A board of any size: a small board with some of everything is exported, multiplied under new ids, and imported.
 
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
@@ -10,12 +10,12 @@ use serde_json::{Map, Value, json};
 
 use crate::root::{Root, SUPERVISOR};
 
-/// How many tasks the model has.
+/// Number of tasks of the small board.
 const MODEL: u32 = 1000;
-/// How many comments each of its tasks gets; with what else happens to it, some five events to a task.
+/// Number of comments on each of its tasks. In total a task has about five events.
 const COMMENTS: usize = 2;
 
-/// Makes the board of a root of `thousands` times a thousand tasks. Returns how many rows each table has.
+/// Fills the board of a root with `thousands` times a thousand tasks. Returns the number of rows of each table.
 pub(crate) fn grow(root: &Path, thousands: u32) -> Result<BTreeMap<String, u64>> {
     let model = Model::new()?;
     let mut import = Command::new(SUPERVISOR)
@@ -34,13 +34,13 @@ pub(crate) fn grow(root: &Path, thousands: u32) -> Result<BTreeMap<String, u64>>
     Ok(counts)
 }
 
-/// The rows of a small board, by table, in the order of its export.
+/// Rows of a small board by table, in the order of its export.
 struct Model {
     header: String,
     tables: Vec<(String, Vec<Map<String, Value>>)>,
-    /// The number of each task.
+    /// Number of each task.
     numbers: BTreeMap<String, u32>,
-    /// One more than the greatest number that a row has for an id, by table.
+    /// By table, the greatest numeric id plus one.
     spans: BTreeMap<String, i64>,
 }
 
@@ -135,7 +135,7 @@ impl Model {
         Ok(counts)
     }
 
-    /// A value of a copied row: ids are those of the copy, times lie a second further on.
+    /// Returns a value of a copied row: ids are those of the copy, and times are one second earlier per copy.
     fn copy(&self, table: &str, key: &str, value: &Value, copy: u32) -> Value {
         let shifted = |table: &str, number: i64| {
             Value::from(number + self.spans.get(table).copied().unwrap_or_default() * i64::from(copy))

@@ -1,4 +1,4 @@
-//! What a daemon with nothing to do does.
+//! Cost of an idle daemon.
 
 use std::fs;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub(crate) fn measure(table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// How often the threads of a process have been switched out.
+/// Returns the number of context switches of a process's threads.
 fn switches(pid: u32) -> Result<u64> {
     let mut sum = 0;
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {

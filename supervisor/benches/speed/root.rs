@@ -1,4 +1,4 @@
-//! A root of its own with a daemon on it; both go when it is dropped.
+//! Temporary root with a daemon; both are removed when it is dropped.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,9 +13,9 @@ use tempfile::TempDir;
 use crate::http::Client;
 use crate::worker::clock;
 
-/// The program that is measured.
+/// Path of the measured program.
 pub(crate) const SUPERVISOR: &str = env!("CARGO_BIN_EXE_supervisor");
-/// How long a daemon may take to come up, and a task to end.
+/// Time limit for the start of a daemon, and for a task.
 const LIMIT: Duration = Duration::from_mins(5);
 
 /// A temporary root and its daemon.
@@ -31,7 +31,7 @@ impl Root {
         Self::start_with(slots, |_| Ok(()))
     }
 
-    /// Starts it after `fill` has made something of the root.
+    /// Starts a daemon after `fill` has prepared the root.
     pub(crate) fn start_with(slots: usize, fill: impl FnOnce(&Path) -> Result<()>) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("sv-bench-").tempdir()?;
         let path = dir.path();
@@ -85,19 +85,19 @@ impl Root {
         self.daemon.id()
     }
 
-    /// A new connection.
+    /// Opens a connection.
     pub(crate) fn client(&self) -> Result<Client> {
         Client::connect(self.path())
     }
 
-    /// A command of the measured program on this root.
+    /// Returns a command of the measured program on this root.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(SUPERVISOR);
         command.arg("--root").arg(self.path()).stdin(Stdio::null()).stdout(Stdio::null());
         command
     }
 
-    /// Waits until a task is done and returns it as `show` has it.
+    /// Waits until a task is done and returns it in the format of `show`.
     pub(crate) fn wait_done(client: &mut Client, task: &str) -> Result<Value> {
         let wait = json!({ "task": task, "kinds": ["completed", "gave_up", "blocked"], "wait": 30 });
         let until = Instant::now() + LIMIT;
@@ -114,7 +114,8 @@ impl Root {
         bail!("{task} is not done after {LIMIT:?}")
     }
 
-    /// Runs a task of a stamping lane. Returns the times from the request and from its reply to the worker's stamp.
+    /// Runs a task whose worker prints the time. Returns the times from the request and from its reply to the worker's
+    /// time.
     pub(crate) fn stamp(client: &mut Client, lane: &str) -> Result<[Duration; 2]> {
         let asked = clock();
         let created = client.call("create", &json!({ "title": "stamp", "assignee": lane }))?;

@@ -1,4 +1,4 @@
-//! What a verb costs on a board of a million tasks, against a board of a thousand; both are asked in turns.
+//! Cost of verbs on a board of a million tasks, compared with a board of a thousand. The boards are asked alternately.
 
 use std::time::{Duration, Instant};
 
@@ -12,11 +12,11 @@ use crate::grown;
 use crate::http::Client;
 use crate::root::Root;
 
-/// How often each verb is asked of each board.
+/// Number of times that each verb is called on each board.
 const TURNS: usize = 300;
-/// How many tasks a page of `list` has.
+/// Number of tasks on a page of `list`.
 const PAGE: u32 = 50;
-/// The verbs of a turn, in order.
+/// Verbs of a round, in order.
 const VERBS: [&str; 6] = ["create", "claim", "complete", "list", "show", "stats"];
 
 /// Measures.
@@ -46,7 +46,7 @@ pub(crate) fn measure(table: &mut Table) -> Result<()> {
     command::on(table, &large, ", 1,000,000 tasks")
 }
 
-/// One board and what its verbs took.
+/// A board and the durations of its verbs.
 struct Board {
     client: Client,
     samples: [Samples; 6],
@@ -57,7 +57,7 @@ impl Board {
         Ok(Self { client: root.client()?, samples: Default::default() })
     }
 
-    /// Asks every verb once.
+    /// Calls every verb once.
     fn turn(&mut self) -> Result<()> {
         let (took, task) = self.ask("create", &json!({ "title": "one more" }))?;
         let task = task["id"].as_str().context("the reply has no id")?.to_owned();

@@ -1,20 +1,20 @@
-//! This program as a worker: it stamps its first instruction, or does nothing for long.
+//! This program as a worker: it prints the time of its first instruction, or sleeps.
 
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What a re-executed bench does.
+/// Role of a re-executed bench.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Role {
-    /// Prints the real-time clock, read before anything else.
+    /// Prints the real-time clock, which is read first of all.
     Stamp,
-    /// Sleeps until it is ended.
+    /// Sleeps until it is killed.
     Sleep,
 }
 
 impl Role {
-    /// The role of a word on the command line.
+    /// Parses a role on the command line.
     pub(crate) fn named(word: &str) -> Option<Self> {
         match word {
             "__stamp" => Some(Role::Stamp),
@@ -23,7 +23,7 @@ impl Role {
         }
     }
 
-    /// Plays it.
+    /// Plays the role.
     pub(crate) fn play(self) -> ExitCode {
         let now = clock();
         match self {
@@ -38,7 +38,7 @@ impl Role {
     }
 }
 
-/// The real-time clock, which worker and bench share.
+/// Reads the real-time clock, which worker and bench share.
 pub(crate) fn clock() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

@@ -61,7 +61,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000;
 
-    /// What a run has done that used so much of a processor.
+    /// Returns the activity of a run that has used this much processor time.
     fn busy(cpu_us: u64) -> Activity {
         Activity { cpu_us, ..Activity::default() }
     }

@@ -26,6 +26,7 @@ pub(super) async fn run(client: &Client, get: AttachGet, output: Output) -> Resu
                 .hint("name a file with --output, or use a pipe, as in: --output - | less"));
         }
         return match std::io::copy(&mut from, &mut std::io::stdout().lock()) {
+            // A reader such as `head` may close the pipe before the end, which is no failure.
             Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
                 Err(Failure::failed(format!("standard output cannot be written: {e}")))
             }

@@ -153,6 +153,7 @@ fn values_of(verb: &str, argument: &Arg) -> Option<CompletedValues> {
         ("run", "command") | ("complete" | "request-review", "artifacts") => Some(CompletedValues::Files),
         ("kill", "signal") => Some(CompletedValues::Signals),
         ("mission plan" | "mission review", "task_id") => Some(CompletedValues::Names(NameKind::Mission)),
+        // The name of a new board cannot be completed.
         ("boards create", _) => None,
         (_, "slug") => Some(CompletedValues::Names(NameKind::Board)),
         (verb, "name") if names_profile.contains(&verb) => Some(CompletedValues::Names(NameKind::Assignee)),

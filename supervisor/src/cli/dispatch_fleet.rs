@@ -78,6 +78,7 @@ impl FleetDirectories {
             }
             let kind = entry.file_type().map_err(fail)?;
             match entry.file_name().into_string() {
+                // A link may lead out of the root, so it is reported and not used.
                 _ if kind.is_symlink() => directories.links.push(shown),
                 _ if !kind.is_dir() => {}
                 Ok(name) => directories.names.push(name),

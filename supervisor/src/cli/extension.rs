@@ -9,7 +9,7 @@ use clap::error::{Error, ErrorKind};
 use kernel::PluginName;
 
 use super::arguments::{Global, global};
-use super::{CommandLine, call, compat};
+use super::{CommandLine, call, compat, finish};
 use crate::output::Output;
 use base::exit::Code;
 use base::failure::Failure;
@@ -49,17 +49,7 @@ pub(super) fn meant(error: &Error, words: &[OsString]) -> Option<Extension> {
 pub(super) fn run(asked: Extension) -> ExitCode {
     let output = Output::new(asked.global.json, asked.global.color);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let outcome = match runtime {
-        Ok(runtime) => runtime.block_on(carry_out(asked, output)),
-        Err(e) => Err(Failure::failed(format!("failed to start: {e}"))),
-    };
-    match outcome {
-        Ok(code) => ExitCode::from(code),
-        Err(failure) => {
-            output.fail(&failure);
-            ExitCode::from(failure.code.exit())
-        }
-    }
+    finish(runtime, output, carry_out(asked, output))
 }
 
 async fn carry_out(asked: Extension, output: Output) -> Result<u8, Failure> {

@@ -1,4 +1,4 @@
-//! Every command that a message of the source names is one that the command line takes.
+//! The command line understands every command that a message of the source names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use clap::error::ErrorKind;
 
 use super::{command, topics};
 
-/// What stands for whatever is filled in at run time: the first with which a command is taken counts.
+/// Substitutes for a placeholder; the first one with which a command parses is used.
 const FILLERS: [&str; 8] =
     ["t_0123abcd", "name", "7", "", "list", "--board name", "docs/lanes.md", "lanes.md"];
 
-/// Where a command ends that stands without quotation marks.
+/// Ends of a command that has no quotation marks.
 const ENDS: [&str; 23] = [
     ", ",
     "; ",
@@ -49,7 +49,7 @@ fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The string literals of a source, without those of its tests and its documentation.
+/// Returns the string literals of a source, without those of its tests and its documentation.
 fn literals(text: &str) -> Vec<String> {
     let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
     let mut found = Vec::new();
@@ -80,7 +80,7 @@ fn literals(text: &str) -> Vec<String> {
     found
 }
 
-/// The commands that a literal names, as they are typed.
+/// Returns the commands that a literal names.
 fn commands(literal: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (at, _) in literal.match_indices("supervisor ") {
@@ -98,13 +98,13 @@ fn commands(literal: &str) -> Vec<String> {
     found
 }
 
-/// The commands that are offered as what to do about something.
+/// Returns the commands that hints offer.
 fn remedies(text: &str) -> Vec<String> {
     let offered = text.split("Remedy::command(").skip(1);
     offered.filter_map(|from| literals(from.split(");").next()?).into_iter().nth(1)).collect()
 }
 
-/// Puts something into the place of what is filled in, and of what a reader replaces.
+/// Replaces the placeholders of a command, and the words that a reader replaces.
 fn filled(line: &str, filler: &str) -> String {
     let mut text = String::new();
     let mut inside = None;
@@ -123,7 +123,7 @@ fn filled(line: &str, filler: &str) -> String {
     text
 }
 
-/// The words of a line as a shell has them.
+/// Splits a line into words as a shell does.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quoted) = (Vec::new(), None::<String>, false);
     for letter in line.chars() {
@@ -140,7 +140,8 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Why the command line does not take a command, whatever is filled in; a bare verb names the verb.
+/// Returns the reason why the command line does not understand a command with any substitute; a bare verb names the
+/// verb.
 fn refused(line: &str) -> Option<String> {
     let mut why = None;
     for filler in FILLERS {

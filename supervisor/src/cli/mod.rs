@@ -67,11 +67,13 @@ mod wait;
 mod waits;
 
 use std::ffi::OsString;
+use std::io;
 use std::process::ExitCode;
 
 use arguments::{Cli, Global, Word};
 use clap::error::ErrorKind;
 use clap::{ArgMatches, FromArgMatches as _};
+use tokio::runtime::{Builder, Runtime};
 
 use crate::client::Client;
 use crate::demo::{self, Demo};
@@ -104,8 +106,7 @@ pub(crate) fn main() -> ExitCode {
     }
     if let Some(failure) = foreign_commands::pair(&words) {
         let json = words.iter().any(|word| word == "--json");
-        Output::new(json, Colour::Never).fail(&failure);
-        return ExitCode::from(failure.code.exit());
+        return failed(Output::new(json, Colour::Never), &failure);
     }
     let parsed = matches(&words).and_then(|matches| {
         let mut cli = Cli::from_arg_matches(&matches)?;
@@ -127,26 +128,35 @@ pub(crate) fn main() -> ExitCode {
     output.warn(&warnings);
     // One thread is sufficient for a short command, also under the limits of a worker.
     let runtime = if matches!(word, Word::Daemon(_) | Word::Dispatch(_) | Word::Demo(_) | Word::Service(_)) {
-        tokio::runtime::Builder::new_multi_thread().enable_all().build()
+        Builder::new_multi_thread().enable_all().build()
     } else {
-        tokio::runtime::Builder::new_current_thread().enable_all().build()
+        Builder::new_current_thread().enable_all().build()
     };
+    finish(runtime, output, word.run(&CommandLine { global, output }))
+}
+
+/// Runs a command to its end, and prints its failure.
+fn finish(
+    runtime: io::Result<Runtime>,
+    output: Output,
+    command: impl Future<Output = Result<u8, Failure>>,
+) -> ExitCode {
     let outcome = match runtime {
         Ok(runtime) => {
-            let outcome = runtime.block_on(word.run(&CommandLine { global, output }));
+            let outcome = runtime.block_on(command);
             // Reads in progress, such as those of `watch`, need not finish.
             runtime.shutdown_background();
             outcome
         }
         Err(e) => Err(Failure::failed(format!("failed to start: {e}"))),
     };
-    match outcome {
-        Ok(code) => ExitCode::from(code),
-        Err(failure) => {
-            output.fail(&failure);
-            ExitCode::from(failure.code.exit())
-        }
-    }
+    outcome.map_or_else(|failure| failed(output, &failure), ExitCode::from)
+}
+
+/// Prints a failure, and returns the exit code for it.
+fn failed(output: Output, failure: &Failure) -> ExitCode {
+    output.fail(failure);
+    ExitCode::from(failure.code.exit())
 }
 
 /// Parses a command line. Errors, help and unknown subcommands need the whole command line, which takes a while to

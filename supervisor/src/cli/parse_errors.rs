@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
-use super::{compat, foreign_commands, topics};
+use super::{compat, failed, foreign_commands, topics};
 use crate::output::Output;
 use base::failure::Failure;
 use base::terminal::{Colour, print};
@@ -43,8 +43,7 @@ pub(super) fn answer(error: &Error, words: &[OsString]) -> ExitCode {
             None => failure,
         }
     });
-    Output::new(json, Colour::Never).fail(&failure);
-    ExitCode::from(failure.code.exit())
+    failed(Output::new(json, Colour::Never), &failure)
 }
 
 /// Returns the error for an unknown subcommand. It suggests the equivalent of another program's subcommand, or

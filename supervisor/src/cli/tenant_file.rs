@@ -114,6 +114,7 @@ impl TenantChanges<'_> {
             };
             table.insert("root".to_owned(), path.into());
         }
+        // The file distinguishes numbers, which are uids and gids, from names.
         let user_or_number =
             |name: &String| name.parse::<i64>().map_or_else(|_| name.as_str().into(), Value::from);
         if let Some(user) = unix_user {
@@ -152,6 +153,7 @@ impl TenantChanges<'_> {
             if pairs.is_empty() {
                 continue;
             }
+            // Entries of the table that are not named stay.
             let inner = table.entry(key).or_insert_with(|| Table::new().into());
             let Some(inner) = inner.as_table_mut() else {
                 return Err(

@@ -182,13 +182,7 @@ async fn survey(
     let seen =
         format!("{} while it ran, {escaped} in sessions of their own", Counted(descendants.len(), "process"));
     let name = "one leaves grandchildren behind";
-    report.check(
-        STORY,
-        name,
-        "3 or more in sessions of their own",
-        seen,
-        ExpectationResult::from_condition(escaped >= 3),
-    );
+    report.check(STORY, name, "3 or more in sessions of their own", seen, escaped >= 3);
     Ok(descendants)
 }
 
@@ -287,13 +281,7 @@ fn check_question(shown: &Shown, report: &mut DemoReport) {
     let expected = "blocked, completed, then done; the answer EUR is used";
     let ok =
         outcomes(shown) == "blocked, completed, then done" && answered == Some("EUR") && !asked.is_empty();
-    report.check(
-        STORY,
-        "one asks, is answered, goes on",
-        expected,
-        seen,
-        ExpectationResult::from_condition(ok),
-    );
+    report.check(STORY, "one asks, is answered, goes on", expected, seen, ok);
 }
 
 fn check_crash(shown: &Shown, report: &mut DemoReport) {
@@ -310,13 +298,7 @@ fn check_overrun(shown: &Shown, descendants: &[SeenProcess], report: &mut DemoRe
     let seen = format!("{} ({kind})", outcomes(shown));
     let limit = kernel::brief(task.limits.max_runtime.unwrap_or_default());
     let name = format!("one runs past its {limit} and is ended");
-    report.check(
-        STORY,
-        name,
-        "timed_out, then blocked (gave_up)",
-        seen,
-        ExpectationResult::from_condition(ok),
-    );
+    report.check(STORY, name, "timed_out, then blocked (gave_up)", seen, ok);
     let census = processes::mentioning(&format!("SUPERVISOR_TASK={}", task.id));
     let left = census.found.len() + descendants.iter().filter(|seen| seen.lives()).count();
     report.processes_checked = report.processes_checked.max(census.checked);
@@ -324,13 +306,7 @@ fn check_overrun(shown: &Shown, descendants: &[SeenProcess], report: &mut DemoRe
     let seen =
         format!("{left} of {} left, {} checked", descendants.len(), Counted(census.checked, "process"));
     let ok = left == 0 && !descendants.is_empty();
-    report.check(
-        STORY,
-        "its grandchildren end with it",
-        "none left",
-        seen,
-        ExpectationResult::from_condition(ok),
-    );
+    report.check(STORY, "its grandchildren end with it", "none left", seen, ok);
 }
 
 fn check_theft(shown: &Shown, loot: &[TheftTarget], report: &mut DemoReport) {
@@ -346,7 +322,7 @@ fn check_theft(shown: &Shown, loot: &[TheftTarget], report: &mut DemoReport) {
         let why = why(&loot.target, &word);
         let refused = matches!(word.as_str(), "EACCES" | "EPERM" | "ENOENT");
         let verdict = match (&loot.target, outside == "read") {
-            (_, true) => ExpectationResult::from_condition(refused),
+            (_, true) => refused.into(),
             // With Yama (ptrace(2)), not even the daemon's parent may look, so a refusal inside proves nothing.
             (ProbeTarget::Memory(_), false) if ptrace_is_closed() => ExpectationResult::Skipped,
             (_, false) => ExpectationResult::Failed,

@@ -236,20 +236,14 @@ fn sandbox(report: Option<&serde_json::Value>) -> String {
 async fn clean_up(server: DemoServer, board: &DemoBoard, root: &Root, report: &mut DemoReport) {
     let stopped = server.stop(board.client()).await;
     let seen = stopped.map_or_else(|| "it had to be killed".to_owned(), |status| status.to_string());
-    let verdict = ExpectationResult::from_condition(stopped.is_some_and(|status| status.success()));
-    report.check(WHOLE, "the daemon stops when asked", "exit status: 0", seen, verdict);
+    let ok = stopped.is_some_and(|status| status.success());
+    report.check(WHOLE, "the daemon stops when asked", "exit status: 0", seen, ok);
     let mark = root.dir().display().to_string();
     let census = processes::mentioning(&mark);
     report.survivors += census.found.len();
     report.processes_checked = report.processes_checked.max(census.checked);
     let seen = format!("{} left, {} checked", census.found.len(), Counted(census.checked, "process"));
-    report.check(
-        WHOLE,
-        "no process is left",
-        "none left",
-        seen,
-        ExpectationResult::from_condition(census.found.is_empty()),
-    );
+    report.check(WHOLE, "no process is left", "none left", seen, census.found.is_empty());
     for left in &census.found {
         left.kill();
     }

@@ -109,7 +109,7 @@ fn check_findings(findings: &[Shown], clone: &Clone, report: &mut DemoReport) {
             name,
             format!("a finding from each of {}", Counted(clone.files, "file")),
             summary(shown),
-            ExpectationResult::from_condition(ok),
+            ok,
         );
     }
     let own = |shown: &Shown| {
@@ -125,23 +125,15 @@ fn check_merge(findings: &[Shown], merged: &Shown, report: &mut DemoReport) {
     let expected: Vec<String> = findings.iter().map(summary).collect();
     let seen = summary(merged);
     let lines = seen.lines().count();
-    let verdict =
-        ExpectationResult::from_condition(merged.task.status == Status::Done && seen == expected.join("\n"));
-    let seen =
-        if verdict == ExpectationResult::Ok { format!("{lines} of 3 results are merged") } else { seen };
-    report.check(STORY, "the fan-in has its parents' results", expected.join("; "), seen, verdict);
+    let ok = merged.task.status == Status::Done && seen == expected.join("\n");
+    let seen = if ok { format!("{lines} of 3 results are merged") } else { seen };
+    report.check(STORY, "the fan-in has its parents' results", expected.join("; "), seen, ok);
     // Later events have greater ids, so the id of the claim must be greater than the ids of all three ends.
     let ends = findings.iter().filter_map(|shown| event(shown, "completed")).collect::<Vec<_>>();
     let claim = event(merged, "claimed");
     let waited = ends.len() == 3 && claim.is_some_and(|claim| ends.iter().all(|end| *end < claim));
     let seen = format!("ended at events {ends:?}, claimed at {}", claim.unwrap_or_default());
-    report.check(
-        STORY,
-        "the fan-in waited for all three",
-        "claimed after all three",
-        seen,
-        ExpectationResult::from_condition(waited),
-    );
+    report.check(STORY, "the fan-in waited for all three", "claimed after all three", seen, waited);
 }
 
 fn event(shown: &Shown, kind: &str) -> Option<i64> {
@@ -179,7 +171,7 @@ fn check_commit(merged: &Shown, written: &Shown, clone: &Clone, owners: Owners, 
         && commit.parents == [clone.commit.clone()]
         && files == ["REPORT.md"]
         && whole;
-    report.check(STORY, name, expected, seen, ExpectationResult::from_condition(ok));
+    report.check(STORY, name, expected, seen, ok);
 }
 
 /// Checks that the report was completed by its check, after its worker.

@@ -112,9 +112,10 @@ impl DemoReport {
         name: impl Into<String>,
         expected: impl Into<String>,
         seen: impl Into<String>,
-        verdict: ExpectationResult,
+        verdict: impl Into<ExpectationResult>,
     ) {
         let (name, expected, seen) = (name.into(), expected.into(), seen.into());
+        let verdict = verdict.into();
         let (ok, skipped) = (verdict == ExpectationResult::Ok, verdict == ExpectationResult::Skipped);
         self.checks.push(Expectation { part, name, expected, seen, ok, skipped });
     }
@@ -128,17 +129,14 @@ impl DemoReport {
         seen: impl Into<String>,
     ) {
         let (expected, seen) = (expected.into(), seen.into());
-        let verdict = ExpectationResult::from_condition(expected == seen);
-        self.check(part, name, expected, seen, verdict);
+        let ok = expected == seen;
+        self.check(part, name, expected, seen, ok);
     }
 
     /// Adds the expectation that root owns no entry of a tree.
     pub(super) fn not_of_root(&mut self, part: Story, name: &str, tree: &Path) {
         let (seen, verdict) = match directory::of_root(tree) {
-            Ok((all, roots)) => (
-                format!("{roots} of {all} entries are root's"),
-                ExpectationResult::from_condition(roots == 0),
-            ),
+            Ok((all, roots)) => (format!("{roots} of {all} entries are root's"), (roots == 0).into()),
             Err(e) => (e.to_string(), ExpectationResult::Failed),
         };
         self.check(part, name, "no entry is root's", seen, verdict);
@@ -158,9 +156,8 @@ pub(super) enum ExpectationResult {
     Skipped,
 }
 
-impl ExpectationResult {
-    /// Returns the verdict for a condition.
-    pub(super) fn from_condition(condition: bool) -> Self {
+impl From<bool> for ExpectationResult {
+    fn from(condition: bool) -> Self {
         if condition { ExpectationResult::Ok } else { ExpectationResult::Failed }
     }
 }

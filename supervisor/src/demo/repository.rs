@@ -171,7 +171,7 @@ pub(super) fn check(
     } else {
         format!("another {parts}")
     };
-    report.check(part, name, expected, seen, ExpectationResult::from_condition(foreign));
+    report.check(part, name, expected, seen, foreign);
 }
 
 fn work(

@@ -46,7 +46,7 @@ impl Drop for Freezer {
     }
 }
 
-/// What the run's processes are tracked with.
+/// Means by which the run's processes are tracked.
 #[derive(Debug)]
 pub(crate) enum Host {
     Bare,

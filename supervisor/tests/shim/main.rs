@@ -77,7 +77,7 @@ fn a_worker_that_dies_of_a_signal_is_recorded_with_the_signal() {
     assert_eq!(exit["core_dumped"], false, "its policy permits no core file: {exit}");
 }
 
-/// Whether the kernel writes core files into the directory of the process.
+/// Returns true if the kernel writes core files into the directory of the process.
 fn cores_are_files() -> bool {
     let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
     let is_file = pattern.trim() == "core";

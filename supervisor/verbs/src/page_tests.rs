@@ -1,5 +1,5 @@
-//! What is written twice and has to agree: the table of verbs and the kinds of events in `docs/api.md`, which `WRITE_DOCS=1` writes anew, and
-//! what a task of a schedule takes beside `create`.
+//! Texts that stand twice and must agree: the table of verbs and the kinds of events in `docs/api.md`, which
+//! `WRITE_DOCS=1` rewrites, and the arguments that a scheduled task has beside those of `create`.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use super::{Create, groups};
 use api::{Audience, Effect, VerbEntry};
 use setup::automation::schedules::TaskText;
 
-/// Where the table begins and where it ends in the page.
+/// Markers before and after the table in the page.
 const FENCES: (&str, &str) =
     ("<!-- verbs: written from supervisor/base/src/table.rs -->\n", "<!-- end of verbs -->\n");
 
@@ -44,11 +44,11 @@ fn page() -> String {
     text + "\n"
 }
 
-/// The same for the kinds of events.
+/// Markers before and after the kinds of events.
 const KINDS: (&str, &str) =
     ("<!-- kinds: written from kernel/src/model/event.rs -->\n", "<!-- end of kinds -->\n");
 
-/// Compares what stands between two fences of the page, or writes it.
+/// Compares the text between two markers of the page, or writes it.
 fn stands_between(fences: (&str, &str), expected: &str) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/api.md");
     let manual = std::fs::read_to_string(path).unwrap();

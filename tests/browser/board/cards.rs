@@ -1,4 +1,4 @@
-//! What columns and cards say.
+//! Texts of columns and cards.
 
 use super::{card_in, wait_column};
 use crate::browser::driver::Browser;

@@ -1,4 +1,4 @@
-//! What is looked for: search and filters, which stand in the address.
+//! Search and filters, which are part of the address.
 
 use super::wait_column;
 use crate::browser::driver::ESCAPE;

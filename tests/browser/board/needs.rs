@@ -1,4 +1,4 @@
-//! What needs a person, above the columns: seen, peeked at, answered and decided where it stands.
+//! Tasks that need a person, above the columns: they can be previewed, answered and decided there.
 
 use crate::browser::driver::{ENTER, ESCAPE};
 use crate::browser::{answered, column, fleet, visit};

@@ -1,4 +1,4 @@
-//! What a task waits for, and what waits for it.
+//! Dependencies of a task, and the tasks that depend on it.
 
 use super::open;
 use crate::browser::driver::{ENTER, ESCAPE};

@@ -1,4 +1,4 @@
-//! What others change is shown at once, and what is being typed is not lost.
+//! Changes by others appear at once, and text that is being typed is not lost.
 
 use super::{open, part};
 use crate::browser::driver::ENTER;

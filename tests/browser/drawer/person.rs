@@ -1,4 +1,4 @@
-//! What a task needs of a person: answers, approvals, reviews, another try.
+//! Actions of a person on a task: answers, approvals, reviews, another try.
 
 use super::{open, open_by_address};
 use crate::browser::driver::ENTER;

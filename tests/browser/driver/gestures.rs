@@ -1,4 +1,4 @@
-//! What a person does with a browser beside clicks and letters: keys together, files, the button Back.
+//! Actions in a browser beside clicks and letters: keys together, files, the button Back.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What a page shows, read in one look.
+//! Content of a page, read in one call.
 
 use serde_json::{Value, json};
 
@@ -30,13 +30,13 @@ impl Browser {
         id.as_str().map(str::to_owned)
     }
 
-    /// What a field has.
+    /// Returns the value of a field.
     pub(crate) fn value(&self, css: &str) -> Option<String> {
         let value = self.script("return document.querySelector(arguments[0])?.value ?? null", &[css.into()]);
         value.as_str().map(str::to_owned)
     }
 
-    /// Whether something has the focus.
+    /// Returns true if an element has the focus.
     pub(crate) fn is_focused(&self, css: &str) -> bool {
         self.script("return document.activeElement?.matches(arguments[0]) ?? false", &[css.into()])
             == json!(true)

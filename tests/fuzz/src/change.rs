@@ -8,14 +8,14 @@ use rand::seq::IndexedRandom as _;
 
 use crate::tree;
 
-/// What the inputs of a target are. All of them are bytes as well, and are changed as such too.
+/// Kind of a target's inputs. Inputs of every kind are also mutated as bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Bytes.
     Bytes,
     /// Text.
     Text,
-    /// One JSON value.
+    /// A single JSON value.
     Json,
     /// A JSON value in each line.
     Lines,
@@ -23,7 +23,7 @@ pub enum Shape {
     Toml,
 }
 
-/// What parsers of text trip over.
+/// Difficult inputs for parsers of text.
 const TEXTS: [&[u8]; 40] = [
     b"",
     b" ",
@@ -67,7 +67,7 @@ const TEXTS: [&[u8]; 40] = [
     b"\"\"\"",
 ];
 
-/// What parsers of numbers trip over.
+/// Difficult inputs for parsers of numbers.
 const NUMBERS: [&[u8]; 24] = [
     b"0",
     b"-1",

@@ -32,7 +32,7 @@ impl Corpus {
         corpus
     }
 
-    /// Where the input that is being read stands: beside the built tests.
+    /// Opens the file of the current input, beside the built tests.
     fn take_over(&self) -> Option<(File, PathBuf)> {
         let tests = std::env::current_exe().ok()?;
         let directory = tests.parent()?.join("fuzz");

@@ -1,4 +1,4 @@
-//! What an input comes to: what the target says of it, or which promise it broke.
+//! Result of an input: the target's output, or the limit that it exceeded.
 
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::corpus::Running;
 
-/// What an input may take.
+/// Limits on the memory and the time for an input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) allowance: u64,
@@ -22,7 +22,7 @@ impl Bounds {
     }
 }
 
-/// Which promise an input broke.
+/// Failure of a target on an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     Panicked(String),
@@ -31,7 +31,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// Whether another fault breaks the same promise.
+    /// Returns true if another failure is of the same kind.
     pub(crate) fn is_like(&self, other: &Fault) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
@@ -91,7 +91,7 @@ pub(crate) fn processor_time() -> Duration {
 }
 
 thread_local! {
-    /// What the last panic of this thread said, where nobody is to read it yet.
+    /// Message of the last panic of this thread that was not read yet.
     static SAID: std::cell::RefCell<Option<String>> = const { std::cell::RefCell::new(None) };
 }
 

@@ -48,16 +48,16 @@ use judge::{Bounds, Judge};
 
 /// The most processor time that one input may take, in a build without optimization. A quadratic algorithm takes longer with the longest inputs.
 const LONGEST_TIME: Duration = Duration::from_secs(2);
-/// How many changed inputs a target gets where nobody gives it a time, unless that takes longer than [`SHORT`].
+/// Number of mutated inputs for a target without a time limit, unless they take longer than [`SHORT`].
 const COUNT: u64 = 4000;
-/// How long a target takes at most where nobody gives it a time.
+/// Time limit for a target that is given none.
 const SHORT: Duration = Duration::from_secs(4);
-/// How many inputs are kept for further changes; more would make each rarer.
+/// Limit on the inputs kept for further mutations; more would make each of them rarer.
 const POOL: usize = 4096;
 /// Gives each target a time, in seconds.
 const SECONDS: &str = "SUPERVISOR_FUZZ_SECONDS";
 
-/// What reads foreign bytes.
+/// Parser of foreign bytes under test.
 #[derive(Debug)]
 #[must_use]
 pub struct Target {
@@ -151,7 +151,7 @@ impl Target {
     }
 }
 
-/// When a target is done.
+/// Condition for the end of a target's test.
 enum Limit {
     Count,
     Time(Duration),

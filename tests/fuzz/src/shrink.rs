@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::judge::{Fault, Judge};
 
-/// How long is tried.
+/// Time for shrinking an input.
 const TIME: Duration = Duration::from_secs(2);
 
 /// Returns the shortest input that was found, with its fault.

@@ -9,7 +9,7 @@ use super::*;
 /// A bound that no input meets which is only read.
 const SHORT_TIME: Duration = Duration::from_millis(100);
 
-/// What a target says that finds a fault.
+/// Returns the report of a target that finds a failure.
 fn found(name: &'static str, corpus: &Path, seed: &str, property: impl FnMut(&[u8]) -> String) -> String {
     let target = Target::new(name, Shape::Json).corpus_in(corpus.to_owned()).seed(seed);
     let target = target.time(SHORT_TIME);

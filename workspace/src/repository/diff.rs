@@ -256,6 +256,7 @@ impl Committed<'_> {
             if !contradicted.contains(&path) {
                 continue;
             }
+            // The diff has the file already, as it is in the working tree.
             if self.seen.contains(&path) {
                 otherwise += 1;
                 continue;

@@ -95,6 +95,7 @@ pub(crate) fn to_files<'a>(
 /// Returns the entry with the stat data of its file, if the file has the bytes of the entry's blob. Git then takes the
 /// file for unchanged.
 fn recognized(files: &OwnedFd, entry: &IndexEntry) -> Option<IndexEntry> {
+    // The open of a planted FIFO must not wait, and no link may lead out of the working tree (openat2(2)).
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let file = openat2(files, entry.path.as_slice(), flags, Mode::empty(), resolve).ok()?;

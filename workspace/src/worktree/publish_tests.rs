@@ -1,4 +1,4 @@
-//! Taking over what a run wrote, with private parts that no honest worker leaves.
+//! Publishing the commits of a run whose private part no honest worker would leave.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use crate::release::Loss;
 use crate::testing::Fixture;
 use crate::worktree::{Base, Worktree};
 
-/// A worktree `t_1` with a private part, as a run has it.
+/// A worktree `t_1` with the private part of a run.
 struct Bench {
     fixture: Fixture,
     worktree: Worktree,
     path: PathBuf,
     own: PathBuf,
-    /// What the worker sees as `.git/worktrees/t_1`.
+    /// Directory that the worker sees as `.git/worktrees/t_1`.
     metadata: PathBuf,
 }
 
@@ -30,7 +30,8 @@ impl Bench {
         Self { fixture, worktree, path, own, metadata }
     }
 
-    /// Returns the variables by which git writes as a worker's does: new objects beside the shared ones, and its own metadata.
+    /// Returns the variables for git inside a worker: it writes new objects beside the shared ones, and its own
+    /// metadata.
     fn variables(&self) -> [(&'static str, PathBuf); 4] {
         // The copy is not where the run sees it.
         let commondir = format!("{}\n", self.fixture.root.join(".git").display());
@@ -43,7 +44,7 @@ impl Bench {
         ]
     }
 
-    /// Runs git as a worker.
+    /// Runs git as a worker does.
     fn git(&self, args: &[&str]) -> String {
         let mut command = self.fixture.command(&self.path);
         command.envs(self.variables());
@@ -52,7 +53,7 @@ impl Bench {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    /// A new commit that adds the file `new`, on the branch that the worker sees.
+    /// Makes a commit that adds the file `new`, on the branch that the worker sees.
     fn commit(&self) -> String {
         fs_err::write(self.path.join("new"), "new").unwrap();
         self.git(&["add", "new"]);

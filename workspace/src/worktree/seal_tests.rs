@@ -1,4 +1,4 @@
-//! What a worker leaves for who looks at its worktree with git: nothing of it runs once the run is sealed.
+//! Traps that a worker leaves for users of git in its worktree: none of them works once the run is sealed.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::testing::Fixture;
 use crate::worktree::{Base, Worktree, WorktreeError};
 
-/// A worktree `t_1` in a repository that has settings of each worktree, and a program that leaves a mark.
+/// A worktree `t_1` in a repository with settings per worktree, and a program that leaves a mark.
 struct Bench {
     fixture: Fixture,
     worktree: Worktree,
@@ -43,12 +43,12 @@ impl Bench {
         git(&["rev-parse", "HEAD"])
     }
 
-    /// Runs git as a person would, whatever it answers.
+    /// Runs git as a person does, and ignores its result.
     fn look(&self, at: &Path, args: &[&str]) {
         self.fixture.command(at).args(args).output().unwrap();
     }
 
-    /// Looks at the worktree, and in a directory of it, in many ways.
+    /// Inspects the worktree, and one of its directories, with many commands.
     #[track_caller]
     fn nothing_runs(&self, inside: &str, plant: &str) {
         let at = self.tree.join(inside);
@@ -73,7 +73,7 @@ impl Bench {
     }
 }
 
-/// What says in a worktree where its repository is, with white space that is a part of the name for git.
+/// A worktree names its repository in a file. White space in it is a part of the name for git.
 #[test]
 fn what_ties_a_worktree_to_its_repository_is_read_as_git_reads_it() {
     let bench = Bench::new();
@@ -149,7 +149,7 @@ fn a_repository_inside_a_worktree_is_out_of_gits_sight_and_is_kept() {
     assert_eq!(bench.fixture.git_in(&deep, &["log", "--format=%s"]), "embedded");
 }
 
-/// What the index does not name can be in it after the next `git reset`.
+/// A file that is absent from the index can be in it after the next `git reset`.
 #[test]
 fn a_submodule_that_only_a_commit_or_nothing_names_is_out_of_sight_too() {
     let bench = Bench::new();
@@ -164,7 +164,7 @@ fn a_submodule_that_only_a_commit_or_nothing_names_is_out_of_sight_too() {
     bench.nothing_runs("sub", "a submodule");
 }
 
-/// Where git keeps the repositories of a worktree's submodules.
+/// Git keeps the repositories of a worktree's submodules in `modules` of its metadata.
 #[test]
 fn what_an_update_of_submodules_would_take_for_its_own_is_set_aside() {
     let bench = Bench::new();

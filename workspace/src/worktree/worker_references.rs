@@ -99,6 +99,7 @@ impl Private<'_> {
             let Some(name) = name.strip_prefix("refs/tags/").map(|name| tags_of(self.id) + name) else {
                 continue;
             };
+            // A tag in a file of its own hides a packed tag of the same name (gitrepository-layout(5)).
             if tags.contains_key(&name) || !Reference::is_valid_name(&name) {
                 continue;
             }

@@ -1,14 +1,14 @@
-//! Changed output of hostile programs: what reaches a person's terminal draws, and has it answer, obey or hide nothing. What a terminal
-//! makes of it is read by a parser that is not ours.
+//! Mutated output of hostile programs: text for a person's terminal only draws; it makes the terminal answer, obey or
+//! hide nothing. A third-party parser (`vte`) decides what a terminal does with it.
 
 use super::{Drawn, plain, printable_output};
 
-/// What reaches a terminal, as that takes it apart.
+/// Elements of a terminal's input.
 #[derive(Debug, Default)]
 struct Reached {
     sequences: usize,
     strings: usize,
-    /// What makes a terminal answer, print, lock its keyboard, set its title or work in another way afterwards.
+    /// Sequence that makes a terminal answer, print, lock its keyboard, set its title or change its later behaviour.
     wrong: Vec<String>,
 }
 
@@ -57,7 +57,7 @@ impl vte::Perform for Reached {
     }
 }
 
-/// Has a terminal read it.
+/// Parses a text as a terminal does.
 fn reached(text: &str) -> Reached {
     let mut reached = Reached::default();
     vte::Parser::new().advance(&mut reached, text.as_bytes());

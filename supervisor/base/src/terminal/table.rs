@@ -208,6 +208,7 @@ impl Screen {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
         table.set_content_arrangement(ContentArrangement::Dynamic);
+        // The widths are computed above, so the library must not arrange the columns again.
         table.set_width(u16::MAX);
         if self.colour {
             table.enforce_styling().style_text_only();

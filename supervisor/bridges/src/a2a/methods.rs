@@ -124,6 +124,7 @@ impl Methods {
             ..Create::default()
         };
         match self.call(create).await {
+            // A known key returns an existing task, which an operator may have created with the same key.
             Ok(created) if self.is_own(&created.task) => Ok(Ok(created.task.id)),
             Ok(_) => Err(RpcError::invalid("this messageId is taken")),
             Err(failure) if matches!(failure.code, Code::Conflict | Code::NotPermitted | Code::Exhausted) => {

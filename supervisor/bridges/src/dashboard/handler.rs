@@ -91,6 +91,7 @@ impl Dashboard {
         let config = service.config();
         let origin =
             guard::check_origin(&config.dashboard, request.method(), request.uri(), request.headers())?;
+        // A link on any site may open a page, but no other site may request data or begin a session.
         if target.kind() != ResponseKind::Page {
             guard::check_site(request.headers())?;
         }
@@ -115,6 +116,7 @@ impl Dashboard {
             }
             PathTarget::Open => pages::file(pages::OPEN, request.headers()).ok_or_else(absent),
             PathTarget::Asset(name) => {
+                // Without a session, only the files of the page that takes a link are served.
                 if checked.sessions.is_empty() && !pages::FREE.contains(&name.as_str()) {
                     return Err(guard::no_session());
                 }

@@ -174,6 +174,7 @@ impl Collection {
                     items.extend(foreign(Kind::Workspace, path, Some(&id), why));
                     return Ok(());
                 }
+                // The row of a deleted task is gone, and with it the uid of its worker.
                 None if nix::unistd::geteuid().is_root() => {
                     former.clone().map_or(Owner::Nobody, Owner::Former)
                 }

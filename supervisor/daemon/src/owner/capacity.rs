@@ -138,6 +138,7 @@ impl Capacity {
         if let Some(disabled) = self.config.tenants.waiting(claim.tenant.as_ref()) {
             return Some(Refusal::new(Reach::Tenant, disabled));
         }
+        // While failures of the host are tested, one start at a time is the probe.
         let paused = match self.backoff.allowance() {
             Allowance::Nothing => true,
             Allowance::OneProbe => self.admitted > 0,

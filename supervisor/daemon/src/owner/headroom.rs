@@ -22,6 +22,7 @@ pub(super) fn lack(wanted: &DispatchConfig, gauge: Gauge) -> Option<Waiting> {
                     "waits for memory: {available} available, dispatch.min_free_memory is {least}"
                 ));
             }
+            // A limit on an unreadable value keeps tasks waiting, as a reached limit does.
             None => {
                 return lack(
                     "waits for memory: /proc/meminfo cannot be read (dispatch.min_free_memory)".to_owned(),

@@ -313,6 +313,7 @@ async fn take_artifacts(
     loop {
         let mut lost = Vec::new();
         let why = match board.readers().with(|view| view.expect_run(id)) {
+            // The run is read again in each round, because it may have been closed since.
             Ok(run)
                 if run.ended_at.is_some()
                     || run.verdict.iter().all(|verdict| verdict.artifacts().is_empty()) =>

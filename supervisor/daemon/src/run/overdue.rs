@@ -75,6 +75,7 @@ async fn end(key: &TaskKey, dir: &RunDir, shim: &Watched, cause: Cause) {
         let doing = tokio::task::spawn_blocking(move || look(&read)).await.unwrap_or(Doing::Else);
         let is_hung = match doing {
             Doing::Its => false,
+            // A stopped shim can still do its work once it is continued.
             Doing::Stopped if wakes < WAKES => {
                 wakes += 1;
                 tracing::warn!(task = %key, "shim_stopped");
@@ -88,6 +89,7 @@ async fn end(key: &TaskKey, dir: &RunDir, shim: &Watched, cause: Cause) {
         };
         if is_hung {
             tracing::error!(task = %key, ?cause, "overdue_shim_killed");
+            // The cause is recorded before the kill, because the shim will leave no exit record.
             let (to, record) = (dir.clone(), OverdueRecord { version: VERSION, cause: cause.clone() });
             let noted = tokio::task::spawn_blocking(move || to.note_overdue(&record)).await;
             if let Ok(Err(error)) = noted {

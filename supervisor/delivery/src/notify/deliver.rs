@@ -160,6 +160,7 @@ async fn deliver_batch(
     let reader = |name: &str| if is_heard(name) { ReadAt::Chat } else { ReadAt::Elsewhere };
     let Some(batch) = take(&board, group, digest_above, reader).await? else { return Ok(None) };
     let ids: Vec<LetterId> = batch.letters.iter().map(|letter| letter.id).collect();
+    // The messages wait as for a failing channel, because the operator may add the channel again.
     let Some(channel) = channel else {
         let why = format!("there is no channel `{}` in [notify.channels]", batch.address.channel);
         let fallback = setup::config::notify::Channel::absent();

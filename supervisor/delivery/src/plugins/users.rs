@@ -35,6 +35,7 @@ pub(super) fn ensure_state(service: &Service, plugin: &Plugin) -> Result<Option<
     let config = service.config();
     let range = service.worker_uids().range(BoardId(uuid::Uuid::from_u128(PLUGINS)), &config.worker)?;
     let uid = match owner {
+        // The state keeps its user, so that the plugin can read its files again.
         Some(uid) if (range.first..=range.last).contains(&uid) => uid,
         Some(uid) if uid != euid.as_raw() => return Err(of_another(&state, uid)),
         Some(_) | None => {

@@ -109,10 +109,11 @@ async fn whole<T>(
     tokio::time::timeout(TIME, read).await.unwrap_or(Err(HeadError::Slow))
 }
 
-/// Parses a head; none if it is incomplete.
-pub(super) fn parse(bytes: &[u8]) -> Result<Option<RequestHead>, HeadError> {
-    let mut headers = [httparse::EMPTY_HEADER; HEADERS];
-    let mut head = httparse::Request::new(&mut headers);
+/// Parses a head and returns its length; none if it is incomplete.
+fn parse_within_limits<'b>(
+    head: &mut httparse::Request<'_, 'b>,
+    bytes: &'b [u8],
+) -> Result<Option<usize>, HeadError> {
     let length = match head.parse(bytes) {
         Ok(httparse::Status::Complete(length)) => length,
         Ok(httparse::Status::Partial) => return Ok(None),
@@ -122,8 +123,16 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<RequestHead>, HeadError> {
     if length > LONGEST {
         return Err(HeadError::Long);
     }
-    let (Some(method), Some(path)) = (head.method, head.path) else { return Err(HeadError::Malformed) };
     check_framing(head.headers)?;
+    Ok(Some(length))
+}
+
+/// Parses a head; none if it is incomplete.
+pub(super) fn parse(bytes: &[u8]) -> Result<Option<RequestHead>, HeadError> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS];
+    let mut head = httparse::Request::new(&mut headers);
+    let Some(length) = parse_within_limits(&mut head, bytes)? else { return Ok(None) };
+    let (Some(method), Some(path)) = (head.method, head.path) else { return Err(HeadError::Malformed) };
     if method == "CONNECT" {
         let rest = bytes.get(length..).unwrap_or_default().to_vec();
         return Ok(Some(RequestHead { target: Target::parse(path, None)?, kind: RequestKind::Tunnel, rest }));
@@ -144,16 +153,9 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<RequestHead>, HeadError> {
 pub(super) fn parse_inside(bytes: &[u8], target: &Target) -> Result<Option<Vec<u8>>, HeadError> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut head = httparse::Request::new(&mut headers);
-    let length = match head.parse(bytes) {
-        Ok(httparse::Status::Complete(length)) => length,
-        Ok(httparse::Status::Partial) => return Ok(None),
-        Err(httparse::Error::TooManyHeaders) => return Err(HeadError::Long),
-        Err(_) => return Err(HeadError::Malformed),
-    };
-    if length > LONGEST {
-        return Err(HeadError::Long);
+    if parse_within_limits(&mut head, bytes)?.is_none() {
+        return Ok(None);
     }
-    check_framing(head.headers)?;
     // A request for a proxy names a host in its target.
     if !head.path.is_some_and(|path| path.starts_with('/')) {
         return Err(HeadError::Malformed);

@@ -55,6 +55,7 @@ impl Login {
             let message = format!("`{}` is not a path inside of the home of the worker", path.display());
             return wrong("keep", &name(path), message);
         }
+        // A kept file and a file that each run gets would overwrite each other.
         let meets = |a: &Path, b: &Path| a.starts_with(b) || b.starts_with(a);
         for file in written {
             if let Some(path) = self.keep.iter().find(|path| meets(path, file)) {

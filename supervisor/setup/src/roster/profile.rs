@@ -154,6 +154,7 @@ fn read(name: &str, text: &str, origin: &Path) -> Result<ProfileDefinition, Faul
     if settings.limits.max_running == Some(0) {
         return Err(parts.fault("max_running", "it is 0, so nothing would ever run"));
     }
+    // Two runs at a time would overwrite each other's part of the home.
     if settings.home == Home::Kept && settings.limits.max_running.is_some_and(|most| most > 1) {
         let message = "a home that is kept is that of one run at a time, so it is 1 at most";
         return Err(parts.fault("max_running", message));

@@ -7,9 +7,9 @@
 
 use std::collections::VecDeque;
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::json_rpc::{Incoming, refusal};
 use super::{LineEffects, Speech};
 use crate::lenient;
 use crate::rundir::AgentMessage;
@@ -38,24 +38,6 @@ pub(super) struct Acp {
     /// Turn in progress: the number of its request, and the number of its message until that is confirmed.
     turn: Option<(u64, Option<u32>)>,
     next: u64,
-}
-
-/// Line of the program: a request, a notification or an answer.
-#[derive(Deserialize)]
-struct AcpMessage {
-    id: Option<Value>,
-    method: Option<String>,
-    #[serde(default)]
-    params: Value,
-    #[serde(default)]
-    result: Value,
-    error: Option<Failure>,
-}
-
-#[derive(Deserialize)]
-struct Failure {
-    #[serde(default)]
-    message: String,
 }
 
 impl Acp {
@@ -88,7 +70,7 @@ impl Acp {
         line(&json!({ "id": SESSION, "method": method, "params": params }))
     }
 
-    fn answered(&mut self, request: u64, answer: &AcpMessage, effects: &mut LineEffects) {
+    fn answered(&mut self, request: u64, answer: &Incoming, effects: &mut LineEffects) {
         let failure = answer.error.as_ref().map(|failure| failure.message.clone());
         if request == 0 {
             match failure {
@@ -127,8 +109,7 @@ fn answer(id: &Value, method: &str, params: &Value) -> Vec<u8> {
         let outcome = json!({ "outcome": "selected", "optionId": option["optionId"] });
         json!({ "id": id, "result": { "outcome": outcome } })
     } else {
-        let error = json!({ "code": -32601, "message": format!("nobody answers {method} here") });
-        json!({ "id": id, "error": error })
+        refusal(id, method)
     };
     line(&answer)
 }
@@ -154,7 +135,7 @@ impl Speech for Acp {
 
     fn hear(&mut self, line: &[u8]) -> LineEffects {
         let mut effects = LineEffects::default();
-        let Some(incoming) = lenient::read::<AcpMessage>(line) else { return effects };
+        let Some(incoming) = lenient::read::<Incoming>(line) else { return effects };
         match (&incoming.id, incoming.method.as_deref()) {
             (Some(id), Some(method)) => effects.say.push((None, answer(id, method, &incoming.params))),
             (Some(id), None) => {

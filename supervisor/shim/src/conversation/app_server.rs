@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::json_rpc::{Incoming, refusal};
 use super::{LineEffects, Speech};
 use crate::lenient;
 use crate::rundir::AgentMessage;
@@ -34,24 +34,6 @@ pub(super) struct AppServer {
     requests: BTreeMap<u64, String>,
     next: u64,
     is_idle: bool,
-}
-
-/// A line of the program: a request, a notification or an answer.
-#[derive(Deserialize)]
-struct AppServerMessage {
-    id: Option<Value>,
-    method: Option<String>,
-    #[serde(default)]
-    params: Value,
-    #[serde(default)]
-    result: Value,
-    error: Option<Failure>,
-}
-
-#[derive(Deserialize)]
-struct Failure {
-    #[serde(default)]
-    message: String,
 }
 
 impl AppServer {
@@ -92,7 +74,7 @@ impl AppServer {
         sent
     }
 
-    fn answered(&mut self, request: u64, answer: &AppServerMessage, effects: &mut LineEffects) {
+    fn answered(&mut self, request: u64, answer: &Incoming, effects: &mut LineEffects) {
         if request == 0 {
             effects.say.push((None, self.begin_thread()));
         } else if request == THREAD {
@@ -162,12 +144,9 @@ impl Speech for AppServer {
 
     fn hear(&mut self, line: &[u8]) -> LineEffects {
         let mut effects = LineEffects::default();
-        let Some(incoming) = lenient::read::<AppServerMessage>(line) else { return effects };
+        let Some(incoming) = lenient::read::<Incoming>(line) else { return effects };
         match (&incoming.id, &incoming.method) {
-            (Some(id), Some(method)) => {
-                let error = json!({ "code": -32601, "message": format!("nobody answers {method} here") });
-                effects.say.push((None, self::line(&json!({ "id": id, "error": error }))));
-            }
+            (Some(id), Some(method)) => effects.say.push((None, self::line(&refusal(id, method)))),
             (Some(id), None) => {
                 if let Some(request) = id.as_u64() {
                     self.answered(request, &incoming, &mut effects);

@@ -14,6 +14,7 @@ mod app_server;
 #[cfg(test)]
 mod fuzz_tests;
 mod input;
+mod json_rpc;
 mod lines;
 mod stream_json;
 
@@ -128,6 +129,7 @@ impl Relay {
         cwd: &Path,
         ends: Ends,
     ) -> io::Result<Self> {
+        // The handlers come before the agent, so that no signal is lost.
         let signals = RelaySignals::register()?;
         let log = File::from(io::stdout().as_fd().try_clone_to_owned()?);
         let mut agent =

@@ -69,6 +69,7 @@ async fn work(service: &Service) -> Result<(), Failure> {
     let followed = tokio::select! {
         followed = working => followed,
         _ = terminate.recv() => {
+            // Without the id of its task, the agent cannot be asked to cancel it.
             let Some((agent, Some(name))) = begun.get() else {
                 return Err(Failure::failed("this run was ended before the agent had named its task"));
             };

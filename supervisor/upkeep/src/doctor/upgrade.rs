@@ -125,6 +125,7 @@ fn run_of(path: &Path, board: &BoardName, run: i64) -> Option<RunFound> {
     };
     let version = match dir.version() {
         Ok(version) => version,
+        // The run has ended since, and its directory was removed.
         Err(_) if !path.exists() => return None,
         Err(error) => return Some(RunFound { why: Some(base::failure::with_causes(&error)), ..found }),
     };

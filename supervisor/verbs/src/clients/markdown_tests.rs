@@ -1,4 +1,4 @@
-//! What comes out of hostile Markdown: tags of a few forms, and text that has none.
+//! Output for hostile Markdown: tags of a few forms, and text without tags.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use regex::Regex;
 
 use super::*;
 
-/// Every form that a tag may have. Whatever else begins with `<` is a hole.
+/// All allowed forms of a tag. Any other `<` is a hole.
 const TAGS: &str = concat!(
     r#"^(?:</?(?:p|h[1-6]|blockquote|pre|ul|li|em|strong|del|table|thead|tbody|tr|th|td|code)>"#,
     r#"|</(?:ol|a)>|<ol(?: start="[0-9]+")?>|<(?:br|hr) />"#,
@@ -38,7 +38,7 @@ fn html(text: &str) -> String {
     html
 }
 
-/// What has run in a page that rendered it otherwise.
+/// Attacks that worked against other renderers.
 const HOSTILE: &[&str] = &[
     "<script>alert(1)</script>",
     "<SCRIPT SRC=//evil.example/x.js></SCRIPT>",

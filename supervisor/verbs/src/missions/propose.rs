@@ -201,10 +201,12 @@ async fn ask(
                         ..asked
                     }
                 };
+                // The check is made for each task, because the tasks in triage may belong to several tenants.
                 if let Err(disabled) = config.tenants.require(tenant.as_ref()) {
                     results.push(refused(disabled, asked));
                     continue;
                 }
+                // The savepoint undoes a refused request alone, so the others are still made.
                 results.push(match board.attempt(|board| board.propose(new, actor)) {
                     Ok(made) => {
                         ProposalRequest { proposal: Some(made.task.id), existing: made.existing, ..asked }

@@ -281,6 +281,7 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
             let policy = task.policy.as_deref();
             match roster.resolve(&profile, policy, &config) {
                 Ok(_) => {}
+                // An external worker may claim a task whose assignee is no profile and no lane.
                 Err(why) if why.is_unknown() => {
                     plan.skipped_nonspawnable.push(task.id);
                     continue;
@@ -304,6 +305,7 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
                 }
                 (why, refusal, _) => {
                     let why = why.or(refusal.map(|refusal| *refusal.why));
+                    // Nothing refuses the task, so others come before it in the order of starts.
                     let turn = || {
                         kernel::Waiting::new(
                             WaitingCode::Turn,

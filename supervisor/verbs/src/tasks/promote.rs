@@ -176,6 +176,7 @@ impl Verb for Promote {
             })
         });
         let mut promoted = promoted.await?;
+        // Only a task that is ready now can be kept from starting, so the warnings come after the write.
         for one in promoted.each_mut().iter_mut().filter(|one| one.status == Some(Status::Ready)) {
             let id = one.task_id.clone();
             let task = call.read(move |view| view.expect_task(&id)).await?;

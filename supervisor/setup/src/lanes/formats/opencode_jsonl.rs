@@ -109,6 +109,7 @@ pub(super) fn read(stdout: &Stdout) -> WorkerReport {
                 add(&mut report.spent, &part);
                 let goes_on = part.reason.as_deref() == Some("tool-calls");
                 report.finish = if goes_on { Finish::Unsaid } else { Finish::Well };
+                // The program has overcome earlier errors if it finishes a step.
                 report.trouble = None;
             }
             Kind::ToolUse => {
