@@ -481,3 +481,17 @@ fn a_release_has_no_debug_information() {
     assert_eq!(release["debug"].as_bool(), Some(false), "{release}");
     assert!(["debuginfo", "symbols"].contains(&release["strip"].as_str().unwrap()), "{release}");
 }
+
+/// Cargo does not strip the program of a package that an override without `strip` names.
+#[test]
+fn no_override_leaves_the_symbols_in_a_program_of_a_release() {
+    let manifest: toml::Table = fs::read_to_string(house().join("Cargo.toml")).unwrap().parse().unwrap();
+    for profile in ["release", "shim"] {
+        assert_eq!(manifest["profile"][profile]["strip"].as_str(), Some("symbols"));
+        let overrides = manifest["profile"][profile].get("package").and_then(toml::Value::as_table);
+        for package in ["supervisor", "shim"] {
+            let is_named = overrides.is_some_and(|packages| packages.contains_key(package));
+            assert!(!is_named, "[profile.{profile}.package.{package}]");
+        }
+    }
+}

@@ -2,8 +2,8 @@
 //!
 //! Names are compared as the WHATWG URL standard normalizes them: lower case, IDNA as punycode, no trailing dot. A text
 //! that the standard reads as an IPv4 address (`0x7f.1`, `2130706433`) is that address and never a name. Without the
-//! feature `idna`, which has the tables of Unicode, only names in their normal form are read, such as those of a policy
-//! that was read with it.
+//! feature `idna`, which has the tables of Unicode, only names in their normal form are read. Policies that this library
+//! wrote have no others.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

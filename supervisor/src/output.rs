@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use tracing_subscriber::filter::{LevelFilter, Targets};
+
 use api::command::{Command, Replies, Reply};
 use base::cli_context;
 use base::environment;
@@ -113,32 +115,35 @@ pub(crate) enum LogFormat {
 /// it would otherwise log every message of its clients. If the journal cannot be reached, the log is written as text.
 pub(crate) fn start_log(output: Output, level: &str, format: LogFormat) {
     use std::io::IsTerminal as _;
+    use tracing_subscriber::Layer as _;
     use tracing_subscriber::layer::SubscriberExt as _;
     use tracing_subscriber::util::SubscriberInitExt as _;
-    let asked = environment::text("RUST_LOG");
-    let filter = asked.and_then(|asked| tracing_subscriber::EnvFilter::try_new(asked).ok());
-    let filter = filter.unwrap_or_else(|| tracing_subscriber::EnvFilter::new(format!("{level},rmcp=error")));
     let to_journal = match format {
         LogFormat::Journal => true,
         LogFormat::Auto => leads_to_the_journal(),
         LogFormat::Text | LogFormat::Json => false,
     };
-    let journal = to_journal.then(|| Journal::at(Path::new(SOCKET))).and_then(Result::ok);
-    // After a second call in one process (a dispatch pass inside a command), the first log stays in use.
-    if let Some(journal) = journal {
-        drop(tracing_subscriber::registry().with(filter).with(journal).try_init());
-        return;
-    }
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| LogWriter).with_target(false);
-    if format == LogFormat::Json {
-        drop(log.json().flatten_event(true).try_init());
-        return;
-    }
     let colour = output.colour == Colour::Always
         || (output.colour == Colour::Auto
             && std::io::stderr().is_terminal()
             && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()));
-    drop(log.with_ansi(colour).try_init());
+    let lines = tracing_subscriber::fmt::layer().with_writer(|| LogWriter).with_target(false);
+    let log = match to_journal.then(|| Journal::at(Path::new(SOCKET))).and_then(Result::ok) {
+        Some(journal) => journal.boxed(),
+        None if format == LogFormat::Json => lines.json().flatten_event(true).boxed(),
+        None => lines.with_ansi(colour).boxed(),
+    };
+    // After a second call in one process (a dispatch pass inside a command), the first log stays in use.
+    drop(tracing_subscriber::registry().with(log).with(filter(level)).try_init());
+}
+
+/// Returns the events that are logged.
+fn filter(level: &str) -> Targets {
+    let asked = environment::text("RUST_LOG").and_then(|asked| asked.parse().ok());
+    asked.unwrap_or_else(|| {
+        let level = level.parse().unwrap_or(LevelFilter::INFO);
+        Targets::new().with_default(level).with_target("rmcp", LevelFilter::ERROR)
+    })
 }
 
 /// Returns true if standard error is the stream to the journal that systemd opened for this process
