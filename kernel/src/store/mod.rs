@@ -2,6 +2,7 @@
 
 mod approvals;
 pub(crate) mod attachments;
+mod bulk;
 pub(crate) mod bundled;
 mod cards;
 mod chats;

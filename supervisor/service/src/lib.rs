@@ -323,11 +323,16 @@ impl Service {
     pub fn close(&self) {
         for board in self.served() {
             board.terminal_owners().drain().into_iter().for_each(|(run, held)| board.record_typed(run, held));
-            let Ok(writer) = board.writer() else { continue };
-            writer.close();
-            if board.readers().require_present().is_ok() {
-                integrity::leave(board.name(), &self.root.board(board.name()));
-            }
+            self.leave(&board);
+        }
+    }
+
+    /// Ends the writes to a board and marks it as closed, so that the next daemon may serve it at once. Blocking.
+    pub fn leave(&self, board: &BoardHandle) {
+        let Ok(writer) = board.writer() else { return };
+        writer.close();
+        if board.readers().require_present().is_ok() {
+            integrity::leave(board.name(), &self.root.board(board.name()));
         }
     }
 
