@@ -79,6 +79,8 @@ mod durable_tests;
 #[cfg(test)]
 mod end_tests;
 #[cfg(test)]
+mod growth_tests;
+#[cfg(test)]
 mod open_tests;
 #[cfg(test)]
 mod presence_tests;
