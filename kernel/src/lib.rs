@@ -138,7 +138,7 @@ pub use rules::template::{check_schedule, ticks_ahead, unknown_placeholders};
 pub use rules::ticks::spread;
 pub use rules::transition::{IllegalChange, next};
 pub use store::check::{Depth, check_board, require_whole};
-pub use store::create::{create_board, ensure_board};
+pub use store::create::{create_board, ensure_board, is_marked};
 pub use store::imported::{ImportedPlace, ImportedPolicy};
 pub use store::open::{Schema, schema_of};
 pub use store::open_error::OpenError;
@@ -150,4 +150,6 @@ pub use transfer::backup::{
 };
 pub use transfer::export::{Exported, Imported, Rows};
 pub use transfer::peer::{Adopted, PeerBoard, PeerFile};
-pub use writer::{Committed, FailPoints, RequestDone, RequestJob, RequestReply, Writer, WriterOptions};
+pub use writer::{
+    Committed, FailPoints, LogAtEnd, RequestDone, RequestJob, RequestReply, Writer, WriterOptions,
+};

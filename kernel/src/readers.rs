@@ -25,8 +25,8 @@ struct Shared {
     clock: Arc<dyn Clock>,
     idle: Mutex<Vec<Database>>,
     presence: Presence,
-    /// Connection of its own, because `data_version` shows only commits of other connections.
-    watch: Mutex<Database>,
+    /// Connection of its own, because `data_version` shows only commits of other connections. Opened when it is needed.
+    watch: Mutex<Option<Database>>,
 }
 
 impl fmt::Debug for Readers {
@@ -38,9 +38,17 @@ impl fmt::Debug for Readers {
 impl Readers {
     /// Opens the board at `path` for reading.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
-        let watch = Mutex::new(Database::reader(path)?);
-        let idle = Mutex::new(Vec::new());
+        Self::with_idle(path, clock, vec![Database::reader(path)?])
+    }
+
+    /// Makes readers of a board that this process has opened for writing. They connect to it when they are used.
+    pub fn beside_writer(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+        Self::with_idle(path, clock, Vec::new())
+    }
+
+    fn with_idle(path: &Path, clock: Arc<dyn Clock>, idle: Vec<Database>) -> Result<Self, OpenError> {
         let presence = Presence::open(path).map_err(OpenError::io("look at", path))?;
+        let (idle, watch) = (Mutex::new(idle), Mutex::new(None));
         Ok(Self { shared: Arc::new(Shared { path: path.to_owned(), clock, idle, presence, watch }) })
     }
 
@@ -96,7 +104,11 @@ impl Readers {
     /// A command that watches a board without a daemon polls this number. A daemon never polls: it holds the lock of
     /// the root, and every other command sends its writes to the daemon.
     pub fn data_version(&self) -> Result<i64, Error> {
-        lock(&self.shared.watch).data_version()
+        let mut watch = lock(&self.shared.watch);
+        if watch.is_none() {
+            *watch = Some(self.open_another()?);
+        }
+        watch.as_ref().map_or(Ok(0), Database::data_version)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::board::Board;
 use crate::model::clock::{Clock, SystemClock};
 use crate::model::entropy::{Entropy, SystemEntropy};
 use crate::model::error::{Error, StorageKind};
-use crate::model::id::{EventId, LetterId};
+use crate::model::id::{BoardId, EventId, LetterId};
 use crate::model::quota::SharedQuotas;
 use crate::model::request::Request;
 use crate::store::open_error::OpenError;
@@ -81,6 +81,16 @@ impl fmt::Debug for FailPoints {
     }
 }
 
+/// Treatment of the write-ahead log when a writer ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogAtEnd {
+    /// The log is moved into the database.
+    #[default]
+    Emptied,
+    /// A short log is left to the next process, which reads it faster than this one could move it: two syncs are saved.
+    LeftIfShort,
+}
+
 /// Parts of a board's writer that differ between a daemon and a test.
 #[derive(Clone)]
 pub struct WriterOptions {
@@ -94,6 +104,8 @@ pub struct WriterOptions {
     pub quotas: SharedQuotas,
     /// Points at which tests make it fail.
     pub fail_point: FailPoints,
+    /// Treatment of the log at the end.
+    pub log_at_end: LogAtEnd,
 }
 
 impl Default for WriterOptions {
@@ -104,6 +116,7 @@ impl Default for WriterOptions {
             on_commit: Arc::new(|_| {}),
             quotas: SharedQuotas::default(),
             fail_point: FailPoints::default(),
+            log_at_end: LogAtEnd::default(),
         }
     }
 }
@@ -126,6 +139,7 @@ struct Shared {
     queue: Mutex<Option<Sender<Pending>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     presence: Arc<Presence>,
+    board: BoardId,
     steps: Arc<AtomicU64>,
 }
 
@@ -158,7 +172,7 @@ impl Writer {
     pub fn open(path: &Path, options: WriterOptions) -> Result<Self, OpenError> {
         let database = Database::writer(path)?;
         let watched = Watched::open(path, &database)?;
-        let presence = watched.presence();
+        let (presence, board) = (watched.presence(), watched.board());
         let steps = Arc::new(AtomicU64::new(0));
         database.count_steps(Arc::clone(&steps));
         let (queue, jobs) = mpsc::channel();
@@ -166,9 +180,14 @@ impl Writer {
             .name("board-writer".to_owned())
             .spawn(move || serve(&database, &watched, &options, &jobs))
             .map_err(|source| OpenError::Io { step: "start the writer of", path: path.to_owned(), source })?;
-        let shared =
-            Shared { queue: Mutex::new(Some(queue)), thread: Mutex::new(Some(thread)), presence, steps };
+        let (queue, thread) = (Mutex::new(Some(queue)), Mutex::new(Some(thread)));
+        let shared = Shared { queue, thread, presence, board, steps };
         Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Returns the identity of the board.
+    pub fn board_id(&self) -> BoardId {
+        self.shared.board
     }
 
     /// Refuses to go on if the board's file is known to have been overwritten while it is open. A write detects that.
@@ -387,8 +406,8 @@ fn serve(database: &Database, watched: &Watched, options: &WriterOptions, jobs: 
                 for job in batch {
                     job.finish(None);
                 }
-                // After the replies, so that no caller waits for the log to grow.
-                if changed {
+                // After the replies, so that no caller waits for the log to grow. A command that ends soon needs no space.
+                if changed && options.log_at_end == LogAtEnd::Emptied {
                     database.reserve_log();
                 }
             }
@@ -400,7 +419,10 @@ fn serve(database: &Database, watched: &Watched, options: &WriterOptions, jobs: 
         }
     }
     if watched.require().is_ok() {
-        database.empty_log();
+        match options.log_at_end {
+            LogAtEnd::Emptied => database.empty_log(),
+            LogAtEnd::LeftIfShort => database.leave_log(),
+        }
     }
 }
 

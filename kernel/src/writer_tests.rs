@@ -1,5 +1,6 @@
 //! Writer and readers of a board.
 
+use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 
@@ -7,7 +8,7 @@ use serde_json::json;
 
 use crate::testing::{Bench, alice, titled};
 use crate::{
-    Actor, Caller, EndCause, ErrorCode, FailPoints, Handoff, Readers, Request, Stats, StorageKind,
+    Actor, Caller, EndCause, ErrorCode, FailPoints, Handoff, LogAtEnd, Readers, Request, Stats, StorageKind,
     WriterOptions,
 };
 
@@ -228,4 +229,23 @@ fn a_job_that_goes_on_counts_its_steps() {
         })
         .unwrap();
     assert!(after > before, "{before} {after}");
+}
+
+#[test]
+fn a_log_that_a_writer_leaves_has_its_commits_and_no_space_for_more() {
+    let bench = Bench::with(|options| WriterOptions { log_at_end: LogAtEnd::LeftIfShort, ..options });
+    let (first, second) = (bench.ready(), bench.ready());
+    bench.writer.close();
+    let log = fs::metadata(bench.path.with_extension("db-wal")).unwrap().len();
+    assert!(log > 0 && !log.is_multiple_of(1024 * 1024), "{log} bytes");
+    let readers = Readers::beside_writer(&bench.path, bench.clock.clone()).unwrap();
+    for task in [first, second] {
+        assert!(readers.with(|view| view.task(&task)).unwrap().is_some());
+    }
+    let version = readers.data_version().unwrap();
+    let next = bench.second_bench();
+    assert_eq!(next.writer.board_id(), bench.writer.board_id());
+    next.ready();
+    assert_ne!(readers.data_version().unwrap(), version);
+    assert_eq!(crate::check_board(&bench.path).unwrap(), Vec::<String>::new());
 }

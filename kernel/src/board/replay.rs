@@ -1,6 +1,6 @@
 //! Replays the event log through the state machine, and compares the result with the board.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::board::view::View;
 use crate::model::error::Error;
@@ -70,20 +70,21 @@ impl View<'_> {
             }
             Ok(())
         })?;
-        let mut live = BTreeSet::new();
+        let mut common = 0;
         self.tx.each_task_state(|task, state| {
             let replayed = replay.states.get(&task).copied();
+            common += usize::from(replayed.is_some());
             if replayed != Some(state) {
-                differences.push(Difference::State { task: task.clone(), replayed, live: state });
+                differences.push(Difference::State { task, replayed, live: state });
             }
-            live.insert(task);
             Ok(())
         })?;
         // Tasks that the log has and the board does not have.
-        let lost = replay.states.iter().filter(|(task, _)| !live.contains(*task));
-        differences.extend(
-            lost.map(|(task, replayed)| Difference::Missing { task: task.clone(), replayed: *replayed }),
-        );
+        for (task, replayed) in replay.states.iter().filter(|_| common < replay.states.len()) {
+            if self.task(task)?.is_none() {
+                differences.push(Difference::Missing { task: task.clone(), replayed: *replayed });
+            }
+        }
         Ok(differences)
     }
 }

@@ -97,6 +97,7 @@ pub(crate) fn write_peer(path: &Path) {
 fn take_over(bench: &Bench, read: PeerBoard) -> Adopted {
     let files: BTreeMap<AttachmentId, NewAttachment> = read
         .files()
+        .unwrap()
         .into_iter()
         .map(|file| {
             assert_eq!((file.filename.as_str(), file.stored_path), ("a_b.txt", "/peer/attachments/x".into()));

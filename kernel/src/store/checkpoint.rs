@@ -8,6 +8,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::files::with_end;
@@ -18,6 +19,8 @@ pub(super) const BUSY: Duration = Duration::from_secs(5);
 const ROOM: u64 = 1024 * 1024;
 /// Length, in bytes, below which the log does not grow ahead. A board with few commits keeps a short log.
 const SHORT: u64 = 128 * 1024;
+/// Length, in bytes, of a log that is read in less time than a sync takes.
+const READ_SOON: u64 = 512 * 1024;
 
 /// Extends the log to the next multiple of [`ROOM`] if the last commit has extended it.
 ///
@@ -55,6 +58,16 @@ pub(crate) fn when_long(conn: &Connection) {
 /// Truncates the log if no reader uses it. After a failure, a later commit or the next opening of the board does it.
 pub(crate) fn empty(conn: &Connection) {
     without_waiting(conn, || conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
+}
+
+/// Truncates the log, or leaves it as it is if the next process reads it soon.
+pub(crate) fn leave(conn: &Connection) {
+    if log(conn).is_some_and(|log| length(&log) > READ_SOON) {
+        empty(conn);
+    } else {
+        // Otherwise the close of the last connection would move the log into the database.
+        drop(conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true));
+    }
 }
 
 /// Runs a step that a later commit can repeat, and only if it gets the lock at once, because the next commit may be
@@ -133,6 +146,21 @@ mod tests {
         assert_eq!(rows(&opened), 2);
         write(&opened, 1);
         assert_eq!(rows(&opened), 3);
+    }
+
+    #[test]
+    fn a_short_log_is_left_with_all_commits_and_a_longer_one_is_moved() {
+        let dir = tempfile::tempdir().unwrap();
+        let (conn, log) = board(dir.path());
+        write(&conn, 100);
+        leave(&conn);
+        drop(conn);
+        assert!(length(&log) > 100 * 1024);
+        let conn = Connection::open(dir.path().join("board.db")).unwrap();
+        assert_eq!(rows(&conn), 1);
+        write(&conn, 600);
+        leave(&conn);
+        assert_eq!((length(&log), rows(&conn)), (0, 2));
     }
 
     #[test]

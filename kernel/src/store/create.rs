@@ -80,6 +80,14 @@ pub fn ensure_board(
     }
 }
 
+/// Returns true if a board and its marker are at `path`, so that opening it is enough.
+///
+/// # Errors
+/// The marker cannot be read.
+pub fn is_marked(path: &Path) -> Result<bool, OpenError> {
+    Ok(look(path).is_ok() && marker::read(&marker::path(path))?.is_some())
+}
+
 fn existing(path: &Path) -> Result<BoardId, OpenError> {
     let conn = early_reader(path)?;
     let corrupt = |error| unreadable(path, &error);

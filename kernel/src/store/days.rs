@@ -1,5 +1,7 @@
 //! Traffic of runs through their proxies, and use of tenants, profiles and accounts on each day.
 
+use std::collections::BTreeMap;
+
 use rusqlite::{Row, params};
 
 use super::convert::{amount, to_json};
@@ -37,6 +39,20 @@ impl Tx<'_> {
              ON CONFLICT (run_id) DO UPDATE SET egress = excluded.egress",
             params![run, to_json(egress)?],
         )
+    }
+
+    /// Returns the traffic through the proxies of the open runs that have one.
+    pub(super) fn egress_of_open_runs(&self) -> Result<BTreeMap<RunId, Egress>, Error> {
+        let rows: Vec<(RunId, String)> = self.conn.list(
+            "read what went through the proxies",
+            "SELECT e.run_id, e.egress FROM task_runs r INDEXED BY task_runs_open_tenant \
+             CROSS JOIN run_egress e ON e.run_id = r.id WHERE r.ended_at IS NULL",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
+        // A later release may have written a form that this release does not know.
+        let known = |(run, text): (RunId, String)| Some((run, serde_json::from_slice(text.as_bytes()).ok()?));
+        Ok(rows.into_iter().filter_map(known).collect())
     }
 
     /// Returns the traffic through the proxy of a run; none for a run without a proxy.

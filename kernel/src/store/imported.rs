@@ -2,11 +2,12 @@
 
 use rusqlite::params;
 
+use super::convert::StoredTenant;
 use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
-use crate::model::id::{Profile, TaskId};
+use crate::model::id::{Profile, TaskId, Tenant};
 
 /// Policy under which imported tasks would run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +29,18 @@ pub struct ImportedPlace {
 }
 
 impl Tx<'_> {
+    /// Reserves the ids of all tasks.
+    pub(crate) fn reserve_ids_of_tasks(&self) -> Result<(), Error> {
+        let sql = "INSERT OR IGNORE INTO task_ids (id) SELECT id FROM tasks ORDER BY id";
+        self.conn.run("reserve the ids", sql, [])
+    }
+
+    /// Returns true if a task of the tenant has this idempotency key.
+    pub(crate) fn is_key_used(&self, tenant: Option<&Tenant>, key: &str) -> Result<bool, Error> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM tasks WHERE tenant = ?1 AND idempotency_key = ?2)";
+        self.conn.value("look for the idempotency key", sql, params![StoredTenant(tenant), key])
+    }
+
     /// Returns the directories and repositories in which imported tasks that are not over would work.
     pub(crate) fn imported_places(&self) -> Result<Vec<ImportedPlace>, Error> {
         self.conn.list(

@@ -2,6 +2,7 @@
 
 mod approvals;
 pub(crate) mod attachments;
+mod bulk;
 pub(crate) mod bundled;
 mod cards;
 mod chats;
@@ -77,6 +78,8 @@ mod crash_tests;
 mod durable_tests;
 #[cfg(test)]
 mod end_tests;
+#[cfg(test)]
+mod growth_tests;
 #[cfg(test)]
 mod open_tests;
 #[cfg(test)]

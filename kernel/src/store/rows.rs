@@ -6,7 +6,7 @@ use rusqlite::{Connection, Row, params_from_iter};
 use super::convert::Step as _;
 use super::statement::Statement as _;
 use super::tx::Tx;
-use super::{bundled, counts, open, usage};
+use super::{bundled, counts};
 use crate::model::cell::Cell;
 use crate::model::error::Error;
 
@@ -129,19 +129,9 @@ impl Tx<'_> {
         )
     }
 
-    /// Enlarges the page cache for an import of many rows.
-    pub(crate) fn begin_import(&self) -> Result<(), Error> {
-        open::cache(self.conn, open::BULK_CACHE).step("begin the import")
-    }
-
     /// Defers the check of references to the commit of the transaction.
     pub(crate) fn defer_references(&self) -> Result<(), Error> {
         self.conn.pragma_update(None, "defer_foreign_keys", true).step("begin the import")
-    }
-
-    /// Restores the normal page cache.
-    pub(crate) fn end_import(&self) -> Result<(), Error> {
-        open::cache(self.conn, open::CACHE).step("end the import")
     }
 
     /// Returns true if nothing was ever done on the board.
@@ -176,10 +166,5 @@ impl Tx<'_> {
                  UPDATE schedule_ticks SET outcome = 'missed', note = 'its board was imported' WHERE outcome IN ('due', 'queued');",
             )
             .step("forget the former host")
-    }
-
-    /// Recounts the data of tenants.
-    pub(crate) fn recount_usage(&self) -> Result<(), Error> {
-        usage::recount(self.conn).step("count what tenants keep")
     }
 }

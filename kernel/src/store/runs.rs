@@ -192,8 +192,13 @@ impl Tx<'_> {
 
     /// Returns all open runs, of the supervisor and of others, with their use so far.
     pub(crate) fn open_runs_with_spent(&self) -> Result<Vec<Run>, Error> {
-        let rows = self.open_runs()?;
-        self.with_spent(Excerpt { rows, more: false }).map(|part| part.rows)
+        let mut runs = self.open_runs()?;
+        let (mut spent, mut egress) = (self.spent_of_open_runs()?, self.egress_of_open_runs()?);
+        for run in &mut runs {
+            run.spent = spent.remove(&run.id);
+            run.egress = egress.remove(&run.id);
+        }
+        Ok(runs)
     }
 
     fn with_spent(&self, mut part: Excerpt<Run>) -> Result<Excerpt<Run>, Error> {

@@ -1,5 +1,7 @@
 //! Queries of the use that agents report.
 
+use std::collections::BTreeMap;
+
 use rusqlite::{Row, params};
 
 use super::convert::amount;
@@ -103,6 +105,18 @@ impl Tx<'_> {
             |row: &Row<'_>| Ok((row.get::<_, RunId>("id")?, row.get::<_, Option<String>>("session")?)),
         )?;
         Ok(found.and_then(|(run, session)| Some((run, session?))))
+    }
+
+    /// Returns the use of the open runs whose agents have reported any.
+    pub(super) fn spent_of_open_runs(&self) -> Result<BTreeMap<RunId, Spent>, Error> {
+        self.conn.list(
+            "read what the open runs used",
+            "SELECT u.run_id, u.session, u.model, u.input_tokens, u.cached_tokens, u.output_tokens, u.cost_micros, u.turns, \
+               u.denials FROM task_runs r INDEXED BY task_runs_open_tenant CROSS JOIN run_usage u ON u.run_id = r.id \
+             WHERE r.ended_at IS NULL",
+            [],
+            |row| Ok((row.get("run_id")?, read(row)?)),
+        )
     }
 
     /// Returns the use of a run, if its agent has reported any.

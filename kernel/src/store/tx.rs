@@ -76,6 +76,11 @@ impl Database {
     pub(crate) fn empty_log(&self) {
         checkpoint::empty(&self.conn);
     }
+
+    /// Moves the write-ahead log into the database, unless it is short.
+    pub(crate) fn leave_log(&self) {
+        checkpoint::leave(&self.conn);
+    }
 }
 
 /// Transaction. Uncommitted changes are undone when it is dropped.

@@ -41,6 +41,11 @@ impl Watched {
         Ok(Self { path, presence, board, last_event: Cell::new(last_event) })
     }
 
+    /// Returns the identity of the board.
+    pub(crate) fn board(&self) -> BoardId {
+        self.board
+    }
+
     /// Returns the observer of the file, for other threads.
     pub(crate) fn presence(&self) -> Arc<Presence> {
         Arc::clone(&self.presence)

@@ -8,7 +8,7 @@ mod convert;
 mod rows;
 mod states;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::json;
 
@@ -37,52 +37,65 @@ pub(crate) fn adopt(
     now: Timestamp,
 ) -> Result<Adopted, Error> {
     require_empty(tx)?;
+    tx.import_rows(|| rows_of(tx, peer, files, actor, now))
+}
+
+fn rows_of(
+    tx: &Tx<'_>,
+    peer: &PeerBoard,
+    files: &BTreeMap<AttachmentId, NewAttachment>,
+    actor: &Actor,
+    now: Timestamp,
+) -> Result<Adopted, Error> {
     tx.defer_references()?;
     let mut notes = Notes::default();
     let mut taken = BTreeMap::new();
-    let rows = |table: &str| peer.rows.get(table).map(Vec::as_slice).unwrap_or_default();
-    columns::add_notes(peer, &mut notes);
-    let mut known = ImportedTasks::new();
-    let mut keys = BTreeSet::new();
+    let all = |_: &str| true;
+    columns::add_notes(peer, &mut notes)?;
+    let mut known = ImportedTasks::default();
     // Tasks come first: all other rows are imported only if their task was.
-    for row in rows("tasks") {
-        known.extend(task(tx, row, actor, now, &mut keys, &mut notes)?);
-    }
-    taken.insert("tasks".to_owned(), u64::try_from(known.len()).unwrap_or(0));
-    // Links from these tasks would make their children wait forever.
-    let given_up: BTreeSet<TaskId> = rows("tasks")
-        .iter()
-        .filter(|row| {
-            text(row, "status").as_deref() == Some("archived") && moment(row, "completed_at").is_none()
-        })
-        .filter_map(|row| owner(row, "id", &known))
-        .collect();
+    peer.0.each("tasks", all, |row| {
+        let Some((id, tenant)) = task(tx, row, actor, now, &mut notes)? else { return Ok(()) };
+        known.add(&id, tenant.as_ref());
+        // Links from these tasks would make their children wait forever.
+        if text(row, "status").as_deref() == Some("archived") && moment(row, "completed_at").is_none() {
+            known.give_up(id);
+        }
+        Ok(())
+    })?;
+    tx.reserve_ids_of_tasks()?;
+    taken.insert("tasks".to_owned(), known.count());
     let mut count = |table: &str, take: &dyn Fn(Incoming<'_>) -> Result<bool, Error>| {
         let mut imported = 0;
-        for row in rows(table) {
+        peer.0.each(table, all, |row| {
             imported += u64::from(take(Incoming { tx, row, known: &known, now, notes: &mut notes })?);
-        }
+            Ok(())
+        })?;
         taken.insert(table.to_owned(), imported);
         Ok::<(), Error>(())
     };
     // Runs come before comments, whose authors are recognized by the runs' profiles, and before the states.
     count("task_runs", &rows::run)?;
-    count("task_links", &|at| rows::link(at, &given_up))?;
+    count("task_links", &rows::link)?;
     count("task_comments", &rows::comment)?;
     count("task_events", &rows::event)?;
     count("task_attachments", &|at| rows::attachment(at, files))?;
     count("kanban_notify_subs", &rows::subscription)?;
-    for row in rows("tasks") {
-        if let Some(id) = owner(row, "id", &known) {
-            rows::heartbeat(tx, &id, row, &mut notes)?;
-        }
-    }
+    peer.0.each(
+        "tasks",
+        |column| matches!(column, "id" | "last_heartbeat_at"),
+        |row| owner(row, "id", &known).map_or(Ok(()), |id| rows::heartbeat(tx, &id, row, &mut notes)),
+    )?;
     // Finished tasks come first, because the states of the others depend on them.
-    let (over, open): (Vec<_>, Vec<_>) = rows("tasks").iter().partition(|row| states::is_over(row));
-    for row in over.into_iter().chain(open) {
-        if let Some(id) = owner(row, "id", &known) {
-            states::enter(tx, &id, row, actor, now, &mut notes)?;
-        }
+    for is_over in [true, false] {
+        peer.0.each(
+            "tasks",
+            |column| states::COLUMNS.contains(&column),
+            |row| match owner(row, "id", &known).filter(|_| states::is_over(row) == is_over) {
+                Some(id) => states::enter(tx, &id, known.tenant(&id), row, actor, now, &mut notes),
+                None => Ok(()),
+            },
+        )?;
     }
     refuse_orphans(tx)?;
     Ok(Adopted { taken, changed: report_lines(notes.changed), left: report_lines(notes.left) })
@@ -104,7 +117,6 @@ fn task(
     row: &PeerRow,
     actor: &Actor,
     now: Timestamp,
-    keys: &mut BTreeSet<(Option<Tenant>, String)>,
     notes: &mut Notes,
 ) -> Result<Option<(TaskId, Option<Tenant>)>, Error> {
     let Some(id) = text(row, "id").and_then(|id| TaskId::in_full(id.as_ref()).ok()) else {
@@ -121,18 +133,17 @@ fn task(
         }
         tenant
     });
-    let key = word(row, "idempotency_key").filter(|key| {
-        let first = keys.insert((tenant.clone(), key.clone()));
-        if !first {
-            notes.changed(row, "idempotency keys were used twice: the first task has them");
-        }
-        first
-    });
+    let mut key = word(row, "idempotency_key");
+    if let Some(used) = &key
+        && tx.is_key_used(tenant.as_ref(), used)?
+    {
+        notes.changed(row, "idempotency keys were used twice: the first task has them");
+        key = None;
+    }
     let created = moment_or(row, "created_at", now, notes);
     let completed = moment(row, "completed_at");
     let updated = completed.or(moment(row, "started_at")).unwrap_or(created);
     let priority = number(row, "priority").unwrap_or(0);
-    tx.reserve_task_id(&id)?;
     // The task starts as new and untouched. `states::enter` moves it to its state.
     let mut cells: Vec<(&str, Cell)> = vec![
         ("id", (&id).into()),

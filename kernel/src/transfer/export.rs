@@ -159,14 +159,11 @@ pub(crate) fn export(
 /// Files are stored before the rows are committed, so a failed import leaves files without rows. The caller prevents
 /// sweeps until the end, and sweeps after a failure.
 pub(crate) fn import(tx: &Tx<'_>, blobs: &Blobs, lines: &mut dyn BufRead) -> Result<Imported, Error> {
-    tx.begin_import()?;
-    let imported = import_lines(tx, blobs, lines);
-    tx.end_import()?;
-    imported
+    require_empty(tx)?;
+    tx.import_rows(|| import_lines(tx, blobs, lines))
 }
 
 fn import_lines(tx: &Tx<'_>, blobs: &Blobs, lines: &mut dyn BufRead) -> Result<Imported, Error> {
-    require_empty(tx)?;
     tx.defer_references()?;
     let schemas: BTreeMap<String, Vec<String>> = tx.tables()?.into_iter().collect();
     let mut counts: Rows = schemas.keys().map(|table| (table.clone(), 0)).collect();
@@ -216,7 +213,6 @@ fn import_lines(tx: &Tx<'_>, blobs: &Blobs, lines: &mut dyn BufRead) -> Result<I
         return Err(wrong(number, "its count is not that of the files"));
     }
     tx.forget_host()?;
-    tx.recount_usage()?;
     refuse_orphans(tx)?;
     Ok(Imported { rows: counts, files, details })
 }

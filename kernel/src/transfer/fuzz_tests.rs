@@ -12,6 +12,7 @@ use crate::model::cell::Cell;
 use crate::model::clock::ManualClock;
 use crate::model::entropy::SeededEntropy;
 use crate::model::quota::Quotas;
+use crate::store::foreign::Foreign;
 use crate::store::tx::Database;
 use crate::testing::{Bench, alice, titled};
 use crate::{Adopted, Blobs, EndCause, Error, NewTask, create_board};
@@ -110,7 +111,7 @@ fn a_database_of_the_established_program_is_read_or_refused() {
                 return std::error::Error::source(&error).map_or(error.to_string(), ToString::to_string);
             }
         };
-        assert!(peer.files().iter().all(|file| !file.filename.contains('/')));
+        assert!(peer.files().unwrap().iter().all(|file| !file.filename.contains('/')));
         empty.adopted(&peer).map_or_else(|error| error.to_string(), |adopted| format!("{:?}", adopted.left))
     });
 }
@@ -132,7 +133,8 @@ fn peer(value: &Value) -> Option<PeerBoard> {
     let table = |(name, rows): (&String, &Value)| {
         Some((name.clone(), rows.as_array()?.iter().filter_map(row).collect::<Vec<_>>()))
     };
-    Some(PeerBoard { rows: value.as_object()?.iter().filter_map(table).collect(), unknown: Vec::new() })
+    let tables = value.as_object()?.iter().filter_map(table).collect();
+    Foreign::of_rows(&tables, &super::peer::TABLES).ok().map(PeerBoard)
 }
 
 #[test]
@@ -159,10 +161,20 @@ fn as_json(peer: &PeerBoard) -> String {
         Cell::Text(text) => Value::from(text.clone()),
         Cell::Null | Cell::Blob(_) => Value::Null,
     };
-    let row = |row: &BTreeMap<String, Cell>| {
-        Value::Object(row.iter().map(|(name, cell)| (name.clone(), value(cell))).collect())
-    };
-    let rows = |rows: &Vec<BTreeMap<String, Cell>>| rows.iter().map(row).collect::<Value>();
-    let tables = peer.rows.iter().map(|(name, all)| (name.clone(), rows(all)));
-    Value::Object(tables.collect()).to_string()
+    let mut tables = serde_json::Map::new();
+    for (table, columns) in peer.0.tables() {
+        let mut rows = Vec::new();
+        let whole = peer.0.each(
+            table,
+            |_| true,
+            |row| {
+                let cells = columns.iter().zip(row.cells());
+                rows.push(Value::Object(cells.map(|(name, cell)| (name.clone(), value(cell))).collect()));
+                Ok(())
+            },
+        );
+        whole.unwrap();
+        tables.insert(table.clone(), rows.into());
+    }
+    Value::Object(tables).to_string()
 }

@@ -8,14 +8,15 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::cells::{key, text, word};
+use crate::model::error::Error;
 use crate::model::id::AttachmentId;
 use crate::store::files::with_end;
-use crate::store::foreign::{self, Foreign, ForeignRow};
+use crate::store::foreign::{Foreign, ForeignRow};
 use crate::store::open;
 use crate::store::open_error::OpenError;
 
 /// Tables that are read. Older databases lack some, but never the first.
-const TABLES: [&str; 7] = [
+pub(super) const TABLES: [&str; 7] = [
     "tasks",
     "task_links",
     "task_comments",
@@ -28,13 +29,9 @@ const TABLES: [&str; 7] = [
 /// Row by its columns.
 pub(super) type PeerRow = ForeignRow;
 
-/// Content of the other board.
-#[derive(Clone, Debug)]
-pub struct PeerBoard {
-    pub(super) rows: BTreeMap<String, Vec<PeerRow>>,
-    /// Names of tables that have no meaning here.
-    pub(super) unknown: Vec<String>,
-}
+/// The other board, whose rows are read one by one.
+#[derive(Debug)]
+pub struct PeerBoard(pub(super) Foreign);
 
 /// Result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,27 +61,35 @@ pub struct PeerFile {
 
 impl PeerBoard {
     /// Returns the files of its tasks.
-    pub fn files(&self) -> Vec<PeerFile> {
-        let rows = self.rows.get("task_attachments").map(Vec::as_slice).unwrap_or_default();
-        let file = |row: &PeerRow| {
-            let given = word(row, "filename").unwrap_or_default();
-            let name = given.chars().map(|c| if c == '/' || c.is_control() { '_' } else { c });
-            let name: String = name.collect();
-            let name = name.get(..name.floor_char_boundary(255)).unwrap_or_default();
-            let name = if matches!(name, "" | "." | "..") { "file" } else { name };
-            Some(PeerFile {
-                id: AttachmentId(key(row, "id")?),
-                filename: name.to_owned(),
-                content_type: word(row, "content_type"),
-                author: word(row, "uploaded_by"),
-                stored_path: text(row, "stored_path").unwrap_or_default().into(),
-            })
-        };
-        rows.iter().filter_map(file).collect()
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if their table cannot be read.
+    pub fn files(&self) -> Result<Vec<PeerFile>, Error> {
+        let mut files = Vec::new();
+        self.0.each(
+            "task_attachments",
+            |_| true,
+            |row| {
+                let given = word(row, "filename").unwrap_or_default();
+                let name = given.chars().map(|c| if c == '/' || c.is_control() { '_' } else { c });
+                let name: String = name.collect();
+                let name = name.get(..name.floor_char_boundary(255)).unwrap_or_default();
+                let name = if matches!(name, "" | "." | "..") { "file" } else { name };
+                files.extend(key(row, "id").map(|id| PeerFile {
+                    id: AttachmentId(id),
+                    filename: name.to_owned(),
+                    content_type: word(row, "content_type"),
+                    author: word(row, "uploaded_by"),
+                    stored_path: text(row, "stored_path").unwrap_or_default().into(),
+                }));
+                Ok(())
+            },
+        )?;
+        Ok(files)
     }
 
-    /// Reads the database at `path`. The file and its log are copied to the private directory `scratch` and read there,
-    /// because opening the file itself could create files beside it.
+    /// Opens the database at `path`. The file and its log are copied to the private directory `scratch` and read there,
+    /// because opening the file itself could create files beside it. The copy is needed as long as the board is read.
     ///
     /// # Errors
     /// A file that is missing, damaged or has no table of tasks.
@@ -100,7 +105,6 @@ impl PeerBoard {
                 }
             }
         }
-        let Foreign { rows, others: unknown } = foreign::read(&copy, path, &TABLES)?;
-        Ok(PeerBoard { rows, unknown })
+        Foreign::open(&copy, path, &TABLES).map(PeerBoard)
     }
 }

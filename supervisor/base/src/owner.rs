@@ -12,6 +12,8 @@ use crate::paths::Root;
 
 /// Startup time of a daemon, in microseconds; a younger daemon may have no socket yet.
 const STARTS_WITHIN_US: u64 = 10_000_000;
+/// Multiple of the length of a record in the lock, in bytes.
+const RECORD: usize = 64;
 
 /// Role in which a process owns a root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,10 +64,13 @@ impl OwnerLock {
         let record = serde_json::to_vec(&Owner { role, pid: i32::try_from(std::process::id()).ok() });
         // A full disk must not prevent the ownership: without a record the root is owned by an unknown process.
         let file = lock.file();
-        let written = record.map_err(std::io::Error::from).and_then(|record| {
-            file.set_len(0)?;
+        let written = record.map_err(std::io::Error::from).and_then(|mut record| {
+            // Records of one length replace each other in one write, and the file keeps its block.
+            record.resize(record.len().next_multiple_of(RECORD), b' ');
             file.rewind()?;
-            file.write_all(&record)
+            file.write_all(&record)?;
+            let length = u64::try_from(record.len()).unwrap_or(u64::MAX);
+            if file.metadata()?.len() == length { Ok(()) } else { file.set_len(length) }
         });
         written.ok();
         Ok(Some(OwnerLock { _lock: lock }))

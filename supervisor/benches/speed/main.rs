@@ -17,6 +17,7 @@ mod grown;
 mod http;
 mod idle;
 mod latency;
+mod reads;
 mod root;
 mod scale;
 mod status;

@@ -10,6 +10,7 @@ use crate::command;
 use crate::figures::{Samples, Table, millis};
 use crate::grown;
 use crate::http::Client;
+use crate::reads;
 use crate::root::Root;
 
 /// Number of times that each verb is called on each board.
@@ -22,6 +23,7 @@ const VERBS: [&str; 6] = ["create", "claim", "complete", "list", "show", "stats"
 /// Measures.
 pub(crate) fn measure(table: &mut Table) -> Result<()> {
     let small = Root::start_with(4, |root| grown::grow(root, 1).map(drop))?;
+    let middle = Root::start_with(4, |root| grown::grow(root, 100).map(drop))?;
     let mut rows = None;
     let large = Root::start_with(4, |root| {
         rows = Some(grown::grow(root, 1000)?);
@@ -42,6 +44,7 @@ pub(crate) fn measure(table: &mut Table) -> Result<()> {
         let figure = format!("{ratio:.2} times {} (p50)", millis(few.median()));
         table.row(&format!("{verb}, 1,000,000 tasks against 1,000"), figure, "≤ 2 times");
     }
+    reads::measure(table, &[&small, &middle, &large])?;
     clients::rounds(table, &large, ", 1,000,000 tasks")?;
     command::on(table, &large, ", 1,000,000 tasks")
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -273,6 +274,10 @@ pub fn processes(group: &Path) -> Vec<i32> {
     let mut pids: Vec<i32> = std::fs::read_to_string(group.join("cgroup.procs"))
         .map(|text| text.lines().filter_map(|line| line.parse().ok()).collect())
         .unwrap_or_default();
+    // A directory has a link for itself, one in its parent, and one in each directory below it.
+    if std::fs::metadata(group).is_ok_and(|meta| meta.nlink() == 2) {
+        return pids;
+    }
     if let Ok(entries) = std::fs::read_dir(group) {
         for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
             pids.extend(processes(&entry.path()));

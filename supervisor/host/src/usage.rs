@@ -3,9 +3,12 @@
 use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
-use procfs::process::{Process, Stat};
+use procfs::FromRead as _;
+use procfs::process::Stat;
 use serde::{Deserialize, Serialize};
 
 use super::proc_file::{self, read_bounded};
@@ -19,6 +22,17 @@ pub struct Usage {
     pub processes: usize,
 }
 
+/// State of a run's processes at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// Resource use of all of them; none if no process was found.
+    pub usage: Option<Usage>,
+    /// True if a signal or a debugger has stopped the worker (`proc_pid_stat(5)`).
+    pub is_stopped: bool,
+}
+
+/// Length of the line of `/proc/<pid>/stat`, in bytes: at most 52 numbers and a name.
+const STAT: usize = 2048;
 /// Limit on a displayed command line, in characters. A worker can make its command line as long as it likes.
 const LONGEST_COMMAND: usize = 512;
 
@@ -66,16 +80,25 @@ impl Default for Sampler {
 }
 
 impl Sampler {
-    /// Returns the sum of the use of a run's processes: all of its cgroup, else the worker and its descendants. None if no
-    /// process was found.
-    pub fn usage(&self, cgroup: Option<&Path>, worker: Option<i32>) -> Option<Usage> {
+    /// Returns the state of a run's processes: of all in its cgroup, else of the worker and its descendants. The line of each
+    /// process is read once.
+    pub fn observe(&self, cgroup: Option<&Path>, worker: Option<i32>) -> Observed {
         let mut usage = Usage { cpu_us: 0, memory_bytes: 0, processes: 0 };
+        let mut state = None;
         for stat in self.pids(cgroup, worker).into_iter().filter_map(stat) {
             usage.cpu_us += self.cpu_us(&stat);
             usage.memory_bytes += stat.rss * self.page;
             usage.processes += 1;
+            if Some(stat.pid) == worker {
+                state = Some(stat.state);
+            }
         }
-        (usage.processes > 0).then_some(usage)
+        // The worker may be outside of the cgroup that the run was to have.
+        let state = state.or_else(|| worker.and_then(stat).map(|stat| stat.state));
+        Observed {
+            usage: (usage.processes > 0).then_some(usage),
+            is_stopped: matches!(state, Some('T' | 't')),
+        }
     }
 
     /// Returns the first `most` processes of a run, each before its children, and the number of the others.
@@ -132,11 +155,6 @@ impl Sampler {
     }
 }
 
-/// Returns true if a signal or a debugger has stopped a process (`proc_pid_stat(5)`).
-pub fn is_stopped(pid: i32) -> bool {
-    stat(pid).is_some_and(|stat| matches!(stat.state, 'T' | 't'))
-}
-
 /// Sorts processes so that each comes before its children, and siblings by age. Returns each with the number of its
 /// ancestors among them.
 fn in_order(mut found: Vec<Stat>) -> Vec<(Stat, usize)> {
@@ -170,7 +188,9 @@ fn command_line(pid: i32) -> Option<String> {
 }
 
 fn stat(pid: i32) -> Option<Stat> {
-    Process::new(pid).ok()?.stat().ok()
+    let mut line = [0; STAT];
+    let length = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut line).ok()?;
+    Stat::from_read(line.get(..length)?).ok()
 }
 
 #[cfg(test)]
@@ -198,8 +218,38 @@ mod tests {
     }
 
     #[test]
+    fn a_worker_is_observed_with_its_descendants_and_as_stopped_while_it_is() {
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", "sleep 60 & read line"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let pid = child.id().cast_signed();
+        let observed = || Sampler::default().observe(None, Some(pid));
+        while observed().usage.is_none_or(|usage| usage.processes < 2) {
+            std::thread::yield_now();
+        }
+        assert!(!observed().is_stopped);
+        let signal = |signal| {
+            let pid = rustix::process::Pid::from_raw(pid).unwrap();
+            rustix::process::kill_process(pid, signal).unwrap();
+        };
+        signal(rustix::process::Signal::STOP);
+        while !observed().is_stopped {
+            std::thread::yield_now();
+        }
+        let of_it = Sampler::default().tree(None, Some(pid), 9).processes;
+        for process in of_it.iter().rev() {
+            let pid = rustix::process::Pid::from_raw(process.pid).unwrap();
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        }
+        child.wait().unwrap();
+        assert_eq!(observed().usage, None);
+    }
+
+    #[test]
     fn each_process_is_shown_before_those_that_it_has_started() {
-        let own = Process::myself().unwrap().stat().unwrap();
+        let own = stat(std::process::id().cast_signed()).unwrap();
         let made = |pid, ppid, starttime| {
             let mut stat = own.clone();
             (stat.pid, stat.ppid, stat.starttime) = (pid, ppid, starttime);

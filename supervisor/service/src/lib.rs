@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kernel::{
-    Blobs, BoardId, BoardName, Finding, Readers, SharedQuotas, Sweep, SweepScope, Swept, SystemClock,
-    SystemEntropy, Tenant, WorkspaceSpec, Writer, WriterOptions,
+    Blobs, BoardId, BoardName, Finding, LogAtEnd, Readers, SharedQuotas, Sweep, SweepScope, Swept,
+    SystemClock, SystemEntropy, Tenant, WorkspaceSpec, Writer, WriterOptions,
 };
 use tokio::sync::{Notify, watch};
 use tokio_util::task::TaskTracker;
@@ -323,11 +323,16 @@ impl Service {
     pub fn close(&self) {
         for board in self.served() {
             board.terminal_owners().drain().into_iter().for_each(|(run, held)| board.record_typed(run, held));
-            let Ok(writer) = board.writer() else { continue };
-            writer.close();
-            if board.readers().require_present().is_ok() {
-                integrity::leave(board.name(), &self.root.board(board.name()));
-            }
+            self.leave(&board);
+        }
+    }
+
+    /// Ends the writes to a board and marks it as closed, so that the next daemon may serve it at once. Blocking.
+    pub fn leave(&self, board: &BoardHandle) {
+        let Ok(writer) = board.writer() else { return };
+        writer.close();
+        if board.readers().require_present().is_ok() {
+            integrity::leave(board.name(), &self.root.board(board.name()));
         }
     }
 
@@ -402,48 +407,25 @@ impl Service {
     fn open_at(&self, name: &BoardName) -> Result<BoardHandle, Failure> {
         let path = self.root.board(name);
         let clock = Arc::new(SystemClock);
-        // Kept open, because the first connection to a board reads its whole write-ahead log.
-        let early = Readers::open(&path, clock.clone()).ok();
-        let id = kernel::ensure_board(&path, name, clock.as_ref(), &SystemEntropy)?;
-        if let Some(daemon) = self.daemon() {
-            integrity::check(name, &path, daemon)?;
-        }
-        let changed = watch::Sender::new(0);
-        let commits = Arc::new(AtomicU64::new(0));
-        let writer = match &self.mode {
-            Mode::Reading => None,
-            Mode::Offline | Mode::Daemon(_) => {
-                let changed = changed.clone();
-                let commits = Arc::clone(&commits);
-                let daemon = self.daemon().cloned();
-                let board = name.clone();
-                let (mail, news) = (Arc::clone(&self.mail), Arc::clone(&self.news));
-                let seen = AtomicI64::new(0);
-                let on_commit = move |committed: kernel::Committed| {
-                    commits.fetch_add(1, Ordering::Relaxed);
-                    let last = committed.last_letter.get();
-                    // Only a commit with a new letter wakes the delivery workers.
-                    if seen.fetch_max(last, Ordering::Relaxed) < last {
-                        mail.notify_one();
-                    }
-                    changed.send_replace(committed.last_event.get());
-                    news.notify_one();
-                    if let Some(daemon) = &daemon {
-                        daemon.board_changed(&board);
-                    }
-                };
-                let options = WriterOptions {
-                    on_commit: Arc::new(on_commit),
-                    fail_point: kernel::FailPoints::new(failpoint::pass),
-                    quotas: self.quotas.clone(),
-                    ..WriterOptions::default()
-                };
-                Some(Writer::open(&path, options)?)
+        let (changed, commits) = (watch::Sender::new(0), Arc::new(AtomicU64::new(0)));
+        let (id, writer, readers) = if matches!(self.mode, Mode::Offline) && kernel::is_marked(&path)? {
+            // The connection of the writer is the only one that most commands need.
+            let writer = Writer::open(&path, self.writing(name, &changed, &commits))?;
+            (writer.board_id(), Some(writer), Readers::beside_writer(&path, clock)?)
+        } else {
+            // Kept open, because the first connection to a board reads its whole write-ahead log.
+            let early = Readers::open(&path, clock.clone()).ok();
+            let id = kernel::ensure_board(&path, name, clock.as_ref(), &SystemEntropy)?;
+            if let Some(daemon) = self.daemon() {
+                integrity::check(name, &path, daemon)?;
             }
-        };
-        let readers = match early {
-            Some(early) => early,
-            None => Readers::open(&path, clock)?,
+            let writer = match &self.mode {
+                Mode::Reading => None,
+                Mode::Offline | Mode::Daemon(_) => {
+                    Some(Writer::open(&path, self.writing(name, &changed, &commits))?)
+                }
+            };
+            (id, writer, early.map_or_else(|| Readers::open(&path, clock), Ok)?)
         };
         let blobs = Blobs::of_board(&path);
         let (closing, gone) = (AtomicBool::new(false), watch::Sender::new(()));
@@ -462,5 +444,39 @@ impl Service {
             closing,
             gone,
         })
+    }
+
+    /// Returns the options of the writer of a board.
+    fn writing(
+        &self,
+        board: &BoardName,
+        changed: &watch::Sender<i64>,
+        commits: &Arc<AtomicU64>,
+    ) -> WriterOptions {
+        let (changed, commits, board) = (changed.clone(), Arc::clone(commits), board.clone());
+        let daemon = self.daemon().cloned();
+        let log_at_end = if daemon.is_some() { LogAtEnd::Emptied } else { LogAtEnd::LeftIfShort };
+        let (mail, news) = (Arc::clone(&self.mail), Arc::clone(&self.news));
+        let seen = AtomicI64::new(0);
+        let on_commit = move |committed: kernel::Committed| {
+            commits.fetch_add(1, Ordering::Relaxed);
+            let last = committed.last_letter.get();
+            // Only a commit with a new letter wakes the delivery workers.
+            if seen.fetch_max(last, Ordering::Relaxed) < last {
+                mail.notify_one();
+            }
+            changed.send_replace(committed.last_event.get());
+            news.notify_one();
+            if let Some(daemon) = &daemon {
+                daemon.board_changed(&board);
+            }
+        };
+        WriterOptions {
+            on_commit: Arc::new(on_commit),
+            fail_point: kernel::FailPoints::new(failpoint::pass),
+            quotas: self.quotas.clone(),
+            log_at_end,
+            ..WriterOptions::default()
+        }
     }
 }

@@ -6,6 +6,7 @@
 
 use super::convert::{Notes, moment};
 use crate::model::cell::Cell;
+use crate::model::error::Error;
 use crate::transfer::cells::{key, number};
 use crate::transfer::peer::{PeerBoard, PeerRow};
 
@@ -63,42 +64,70 @@ fn fate(table: &str, column: &str) -> ColumnUse {
 
 /// Notes each value that is not imported, and each text that is changed on import because its bytes are not UTF-8.
 /// NULL is not noted.
-pub(super) fn add_notes(peer: &PeerBoard, notes: &mut Notes) {
-    for table in &peer.unknown {
-        notes.omitted(&PeerRow::new(), &format!("table {table} is not known to this program"));
+pub(super) fn add_notes(peer: &PeerBoard, notes: &mut Notes) -> Result<(), Error> {
+    for table in &peer.0.others {
+        notes.omitted(&PeerRow::default(), &format!("table {table} is not known to this program"));
     }
-    for (table, rows) in &peer.rows {
-        for row in rows {
-            for (column, value) in row.iter().filter(|(_, value)| **value != Cell::Null) {
-                if let ColumnUse::Omitted(why) = fate(table, column) {
-                    notes.omitted(row, &format!("values of {table}.{column}: {why}"));
+    for (table, columns) in peer.0.tables() {
+        let fates: Vec<ColumnUse> = columns.iter().map(|column| fate(table, column)).collect();
+        let of_column: Vec<Form> = columns.iter().map(|column| form(table, column)).collect();
+        peer.0.each(
+            table,
+            |_| true,
+            |row| {
+                for (at, value) in row.cells().iter().enumerate().filter(|(_, value)| **value != Cell::Null) {
+                    let column = &columns[at];
+                    if let ColumnUse::Omitted(why) = fates[at] {
+                        notes.omitted(row, &format!("values of {table}.{column}: {why}"));
+                    }
+                    if let Some(why) = of_column[at].unfit(row, column) {
+                        notes.omitted(row, &format!("values of {table}.{column} are {why}"));
+                    }
+                    if matches!(value, Cell::Text(text) if text.contains(['\0', '\u{fffd}'])) {
+                        notes.changed(
+                            row,
+                            &format!(
+                                "values of {table}.{column} have bytes that are not text: U+FFFD stands there"
+                            ),
+                        );
+                    }
                 }
-                if let Some(why) = unfit(table, row, column) {
-                    notes.omitted(row, &format!("values of {table}.{column} are {why}"));
-                }
-                if matches!(value, Cell::Text(text) if text.contains(['\0', '\u{fffd}'])) {
-                    notes.changed(
-                        row,
-                        &format!(
-                            "values of {table}.{column} have bytes that are not text: U+FFFD stands there"
-                        ),
-                    );
-                }
-            }
-        }
+                Ok(())
+            },
+        )?;
+    }
+    Ok(())
+}
+
+/// Form that the values of a column have to have.
+#[derive(Clone, Copy)]
+enum Form {
+    Any,
+    Time,
+    Key,
+    Number,
+}
+
+/// Returns the form of the values of a column.
+fn form(table: &str, column: &str) -> Form {
+    match column {
+        // `created_at` is not among these columns: an unusable one is replaced, and the replacement has a note.
+        "started_at" | "completed_at" | "ended_at" | "last_heartbeat_at" => Form::Time,
+        "id" if table != "tasks" => Form::Key,
+        "run_id" => Form::Key,
+        "priority" => Form::Number,
+        _ => Form::Any,
     }
 }
 
-/// Returns the reason why a value is not imported as it is: its form does not fit the column.
-fn unfit(table: &str, row: &PeerRow, column: &str) -> Option<&'static str> {
-    let is_time = matches!(column, "started_at" | "completed_at" | "ended_at" | "last_heartbeat_at");
-    // `created_at` is not among these columns: an unusable one is replaced, and the replacement has a note.
-    if is_time && moment(row, column).is_none() {
-        return Some("no times of the years 1970 to 9999");
+impl Form {
+    /// Returns the reason why a value is not imported as it is: it has another form.
+    fn unfit(self, row: &PeerRow, column: &str) -> Option<&'static str> {
+        match self {
+            Form::Time if moment(row, column).is_none() => Some("no times of the years 1970 to 9999"),
+            Form::Key if key(row, column).is_none() => Some("no keys of rows"),
+            Form::Number if number(row, column).is_none() => Some("no numbers, and count as 0"),
+            Form::Any | Form::Time | Form::Key | Form::Number => None,
+        }
     }
-    let is_key = matches!(column, "id" if table != "tasks") || column == "run_id";
-    if is_key && key(row, column).is_none() {
-        return Some("no keys of rows");
-    }
-    (column == "priority" && number(row, column).is_none()).then_some("no numbers, and count as 0")
 }

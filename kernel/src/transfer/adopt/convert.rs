@@ -1,6 +1,6 @@
 //! Converts single cells of the other program's rows, and counts the changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::{Value, json};
 
@@ -119,12 +119,80 @@ pub(super) fn words(row: &PeerRow, column: &str, notes: &mut Notes) -> Vec<Strin
     Vec::new()
 }
 
-/// Imported tasks, each with its tenant.
-pub(super) type ImportedTasks = BTreeMap<TaskId, Option<Tenant>>;
+/// Longest id that is stored in place. The other program makes ids of ten bytes.
+const SHORT: usize = 12;
+
+/// Imported tasks, each with its tenant. A board may have millions of them, so an id is stored in place if it is short.
+#[derive(Default)]
+pub(super) struct ImportedTasks {
+    short: HashMap<[u8; SHORT], u32>,
+    long: HashMap<TaskId, u32>,
+    /// Tenants by their numbers, from 1 on; 0 stands for none.
+    tenants: Vec<Tenant>,
+    numbers: HashMap<Tenant, u32>,
+    /// Tasks that were archived unfinished.
+    given_up: BTreeSet<TaskId>,
+    tasks: u64,
+}
+
+impl ImportedTasks {
+    pub(super) fn add(&mut self, id: &TaskId, tenant: Option<&Tenant>) {
+        let number = tenant.map_or(0, |tenant| self.number(tenant));
+        match short(id.as_str()) {
+            Some(short) => drop(self.short.insert(short, number)),
+            None => drop(self.long.insert(id.clone(), number)),
+        }
+        self.tasks += 1;
+    }
+
+    fn number(&mut self, tenant: &Tenant) -> u32 {
+        if let Some(number) = self.numbers.get(tenant) {
+            return *number;
+        }
+        self.tenants.push(tenant.clone());
+        let number = u32::try_from(self.tenants.len()).unwrap_or(u32::MAX);
+        self.numbers.insert(tenant.clone(), number);
+        number
+    }
+
+    fn find(&self, id: &TaskId) -> Option<u32> {
+        match short(id.as_str()) {
+            Some(short) => self.short.get(&short).copied(),
+            None => self.long.get(id).copied(),
+        }
+    }
+
+    /// Returns the number of the tasks.
+    pub(super) fn count(&self) -> u64 {
+        self.tasks
+    }
+
+    /// Returns the tenant of a task.
+    pub(super) fn tenant(&self, id: &TaskId) -> Option<&Tenant> {
+        let number = self.find(id).and_then(|number| usize::try_from(number).ok())?;
+        self.tenants.get(number.checked_sub(1)?)
+    }
+
+    /// Marks a task as archived unfinished.
+    pub(super) fn give_up(&mut self, id: TaskId) {
+        self.given_up.insert(id);
+    }
+
+    pub(super) fn is_given_up(&self, id: &TaskId) -> bool {
+        self.given_up.contains(id)
+    }
+}
+
+/// Returns an id in place, with zeros after it, which no id has.
+fn short(id: &str) -> Option<[u8; SHORT]> {
+    let mut place = [0; SHORT];
+    place.get_mut(..id.len())?.copy_from_slice(id.as_bytes());
+    Some(place)
+}
 
 /// Returns the imported task that a row belongs to.
 pub(super) fn owner(row: &PeerRow, column: &str, known: &ImportedTasks) -> Option<TaskId> {
-    TaskId::in_full(text(row, column)?.as_ref()).ok().filter(|id| known.contains_key(id))
+    TaskId::in_full(text(row, column)?.as_ref()).ok().filter(|id| known.find(id).is_some())
 }
 
 pub(super) fn title(row: &PeerRow, notes: &mut Notes) -> String {

@@ -1,6 +1,6 @@
 //! Imports the rows that belong to tasks: runs, links, comments, events, files, subscriptions.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::convert::{ImportedTasks, Notes, moment, moment_or, object, owner, profile};
 use super::insert;
@@ -43,7 +43,7 @@ impl Incoming<'_> {
     }
 
     fn tenant(&self, task: &TaskId) -> Cell {
-        StoredTenant(self.known.get(task).and_then(Option::as_ref)).into()
+        StoredTenant(self.known.tenant(task)).into()
     }
 
     /// Inserts the row into a table.
@@ -128,14 +128,14 @@ pub(super) fn run(mut at: Incoming<'_>) -> Result<bool, Error> {
     at.put("task_runs", cells)
 }
 
-pub(super) fn link(mut at: Incoming<'_>, given_up: &BTreeSet<TaskId>) -> Result<bool, Error> {
+pub(super) fn link(mut at: Incoming<'_>) -> Result<bool, Error> {
     let (Some(parent), Some(child)) = (at.owner("parent_id"), at.owner("child_id")) else {
         return Ok(at.omitted("links lead to a task that is not there"));
     };
-    if at.known.get(&parent) != at.known.get(&child) {
+    if at.known.tenant(&parent) != at.known.tenant(&child) {
         return Ok(at.omitted("links join tasks of different tenants"));
     }
-    if given_up.contains(&parent) {
+    if at.known.is_given_up(&parent) {
         return Ok(at.omitted(
             "links lead from a task that was archived unfinished: its children would wait forever",
         ));

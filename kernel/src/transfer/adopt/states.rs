@@ -8,8 +8,7 @@ use crate::model::actor::{Actor, ActorKind, Label};
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
-use crate::model::id::{RunId, TaskId};
-use crate::model::missing::Missing;
+use crate::model::id::{RunId, TaskId, Tenant};
 use crate::model::outcome::{BlockKind, Outcome};
 use crate::model::state::{Change, Gate, InitialState, State, Then};
 use crate::rules::transition::next;
@@ -18,6 +17,19 @@ use crate::store::tasks::ImportedState;
 use crate::store::tx::Tx;
 use crate::transfer::cells::{number, text, word};
 use crate::transfer::peer::PeerRow;
+
+/// Columns that decide the state of a task.
+pub(super) const COLUMNS: [&str; 9] = [
+    "id",
+    "status",
+    "assignee",
+    "block_kind",
+    "last_failure_error",
+    "consecutive_failures",
+    "created_at",
+    "started_at",
+    "completed_at",
+];
 
 /// Returns the changes that lead to the state of a task, and the block reason.
 fn changes_to(
@@ -95,13 +107,14 @@ pub(super) fn is_over(row: &PeerRow) -> bool {
 pub(super) fn enter(
     tx: &Tx<'_>,
     id: &TaskId,
+    tenant: Option<&Tenant>,
     row: &PeerRow,
     actor: &Actor,
     now: Timestamp,
     notes: &mut Notes,
 ) -> Result<(), Error> {
     let (changes, why) = changes_to(tx, id, row, notes)?;
-    let task = tx.find_task(id)?.ok_or_else(|| Error::missing(Missing::Task, id))?;
+    let actor = actor.label();
     let mut state = None;
     for (at, change) in changes.iter().enumerate() {
         state =
@@ -115,24 +128,27 @@ pub(super) fn enter(
         tx.append_event(&NewEvent {
             task: Some(id),
             run,
-            tenant: task.tenant.as_ref(),
+            tenant,
             kind: EventKind::Imported,
             payload,
             change: Some(*change),
-            actor: &actor.label(),
+            actor: &actor,
             now,
         })?;
     }
     let Some(state) = state else { return Ok(()) };
     let work_by = if state == State::Review {
         // The worker of the last run, else the assignee, is the author and may not approve the work.
-        let worker = tx.runs_of(id)?.last().and_then(|run| run.profile.clone()).or(task.assignee);
+        let assignee = word(row, "assignee").and_then(|name| name.parse().ok());
+        let worker = tx.runs_of(id)?.last().and_then(|run| run.profile.clone()).or(assignee);
         let name = worker.as_ref().map_or("unknown", |worker| worker.as_str());
         Some(Label { kind: Some(ActorKind::Worker), name }.to_string())
     } else {
         None
     };
-    let completed_at = state.is_finished().then(|| moment(row, "completed_at").unwrap_or(task.updated_at));
+    let known =
+        ["completed_at", "started_at", "created_at"].into_iter().find_map(|column| moment(row, column));
+    let completed_at = state.is_finished().then(|| known.unwrap_or(now));
     let (why, work_by) = (why.as_deref(), work_by.as_deref());
     tx.place_task(id, &ImportedState { state, why, completed_at, work_by })
 }

@@ -15,6 +15,7 @@ use kernel::{
     TaskId,
 };
 use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
 
 use super::attached;
 use super::peer_files;
@@ -87,6 +88,10 @@ pub fn read(
     });
     // The import stops all schedules. This call starts the schedules of this host again.
     service.automate(board);
+    if read.is_ok() && service.daemon().is_none() {
+        // The board has no row that this process has not just written, so a daemon may serve it while it checks it.
+        service.leave(board);
+    }
     if read.is_err() {
         // Stored files without rows are removed. An error of the removal would hide the first failure.
         drop(board.sweep_blobs(&SweepScope::All, Sweep::Remove));
@@ -204,8 +209,8 @@ fn read_rows(
             let imported = ImportReport { board, rows, files, changed: Vec::new(), left: Vec::new() };
             Ok((imported, details.and_then(Details::of_record)))
         }
-        ImportSource::Peer(peer, database) => {
-            let (stored, missing) = peer_files::take(&peer, &database, &blobs);
+        ImportSource::Peer { board: peer, database, copy: _copy } => {
+            let (stored, missing) = peer_files::take(&peer, &database, &blobs)?;
             let files = stored.values().map(|file| &file.sha256).collect::<BTreeSet<_>>().len();
             let adopted = handle.writer()?.call(move |board| {
                 let mut adopted = board.adopt(&peer, &stored, &actor)?;
@@ -231,8 +236,14 @@ fn read_rows(
 pub enum ImportSource {
     /// Output of `export`.
     Lines(Box<dyn BufRead + Send>),
-    /// A board of `hermes kanban`, with the path of its database.
-    Peer(PeerBoard, PathBuf),
+    /// A board of `hermes kanban`.
+    Peer {
+        board: PeerBoard,
+        /// Path of its database.
+        database: PathBuf,
+        /// Private directory with the copy of the database that is read.
+        copy: TempDir,
+    },
 }
 
 impl ImportSource {
@@ -269,6 +280,6 @@ impl ImportSource {
                 _ => failure.hint(THEIR_PLACE),
             }
         })?;
-        Ok(ImportSource::Peer(peer, path.to_owned()))
+        Ok(ImportSource::Peer { board: peer, database: path.to_owned(), copy: scratch })
     }
 }

@@ -16,9 +16,16 @@ pub(super) type StoredFiles = BTreeMap<AttachmentId, NewAttachment>;
 
 /// Stores the files of a board. Returns them, and a description of each file that was not taken. The caller prevents
 /// sweeps meanwhile.
-pub(super) fn take(peer: &PeerBoard, database: &Path, blobs: &Blobs) -> (StoredFiles, Vec<String>) {
+///
+/// # Errors
+/// The table of the files cannot be read.
+pub(super) fn take(
+    peer: &PeerBoard,
+    database: &Path,
+    blobs: &Blobs,
+) -> Result<(StoredFiles, Vec<String>), kernel::Error> {
     let (mut stored, mut left) = (StoredFiles::new(), Vec::new());
-    for file in peer.files() {
+    for file in peer.files()? {
         match store(&file, database, blobs) {
             Ok(published) => {
                 let new = NewAttachment {
@@ -38,7 +45,7 @@ pub(super) fn take(peer: &PeerBoard, database: &Path, blobs: &Blobs) -> (StoredF
             )),
         }
     }
-    (stored, left)
+    Ok((stored, left))
 }
 
 fn store(file: &PeerFile, database: &Path, blobs: &Blobs) -> Result<Published, String> {

@@ -9,10 +9,12 @@ mod order;
 mod screen;
 mod worker;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use kernel::{AskingMission, BoardName, Clock as _, ClockSet, Finding, Holder, Profile, Tenant, Timestamp};
+use kernel::{
+    AskingMission, BoardName, Clock as _, ClockSet, Finding, Holder, Profile, Run, RunId, Tenant, Timestamp,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -366,11 +368,12 @@ impl Verb for Status {
 
 /// Adds the data of the board that the owner loop does not keep: heartbeats and usage of the runs, and edited titles.
 fn with_reports(mut live: Vec<LiveRun>, board: &BoardName, open: &OpenRunRecords) -> Vec<LiveRun> {
+    let by_id: HashMap<RunId, &Run> = open.runs.iter().map(|run| (run.id, run)).collect();
     for run in &mut live {
         if let Some(title) = open.titles.get(&run.task).filter(|_| run.board == *board) {
             run.title.clone_from(title);
         }
-        let known = open.runs.iter().find(|known| run.board == *board && known.id == run.run);
+        let known = by_id.get(&run.run).filter(|_| run.board == *board);
         run.last_heartbeat_at = known.and_then(|known| known.last_heartbeat_at);
         run.spent = known.and_then(|known| known.spent.clone());
         run.egress = known.and_then(|known| known.egress.clone());

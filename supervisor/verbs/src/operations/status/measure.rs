@@ -10,7 +10,7 @@ use super::{DaemonLine, WorkerHealth, WorkerLine};
 use api::blocking;
 use base::failure::Failure;
 use daemon::{LiveRun, Snapshot};
-use host::usage::{Sampler, is_stopped};
+use host::usage::Sampler;
 
 /// Returns the line about the daemon. The caller sets the slots, the number of taken slots and the commits.
 pub(super) fn daemon_line(snapshot: &Snapshot) -> DaemonLine {
@@ -51,11 +51,12 @@ fn measure(live: Vec<LiveRun>, now: Timestamp, tree: Option<usize>) -> Vec<Worke
     let boottime = boottime_us();
     let measured = |run: LiveRun| {
         let left = run.deadline_us.map(|deadline| deadline.saturating_sub(boottime) / 1_000_000);
+        let observed = sampler.observe(run.cgroup.as_deref(), run.pid);
         WorkerLine {
             age_seconds: now.since(run.started_at).as_secs(),
             left_seconds: left,
-            usage: sampler.usage(run.cgroup.as_deref(), run.pid),
-            is_stopped: run.pid.is_some_and(is_stopped),
+            usage: observed.usage,
+            is_stopped: observed.is_stopped,
             health: WorkerHealth::assess(&run, left, now),
             last_note: None,
             tree: tree.map(|most| sampler.tree(run.cgroup.as_deref(), run.pid, most)),
