@@ -12,7 +12,7 @@ use crate::model::examined_task::ExaminedTask;
 use crate::model::id::TaskId;
 
 /// Largest number of examined tasks of a kind.
-const MOST: u32 = 200;
+const MOST: u32 = 100;
 
 /// Facts about a task. `since` is the time of the last transition. If its event was folded, the last change of the row is
 /// the best estimate.
@@ -27,7 +27,7 @@ const FACTS: &str = "SELECT t.id, t.title, t.status, t.assignee, t.consecutive_f
 /// changed least recently, the most important blocked tasks, the tasks with the most failures, the tasks that were blocked
 /// before, and the tasks that should have started first.
 const KINDS: [&str; 5] = [
-    "INDEXED BY tasks_ready_age WHERE t.status = 'ready' AND ?1 NOT NULL ORDER BY t.updated_at LIMIT ?2",
+    "INDEXED BY tasks_updated WHERE t.status = 'ready' AND ?1 NOT NULL ORDER BY t.updated_at LIMIT ?2",
     "INDEXED BY tasks_status WHERE t.status = 'blocked' AND ?1 NOT NULL \
        ORDER BY t.priority DESC, t.created_at, t.id LIMIT ?2",
     "INDEXED BY tasks_troubled WHERE t.status NOT IN ('done', 'archived') \

@@ -9,7 +9,10 @@ use super::tx::Database;
 use crate::board::view::View;
 use crate::model::error::Error;
 use crate::testing::{Bench, alice};
-use crate::{EventFilter, Filter, Letters, ManualClock, Profile, Sort, Status, TaskId, Tenant, Timestamp};
+use crate::{
+    EventFilter, Filter, Letters, ManualClock, MissionLimits, Profile, Sort, Status, TaskId, Tenant,
+    Timestamp,
+};
 
 /// Tasks of the small board: more than a page of any read has.
 const FEW: u32 = 3_000;
@@ -58,7 +61,7 @@ fn first() -> TaskId {
     format!("t_{:08x}", 7919).parse().unwrap()
 }
 
-const READS: [(&str, Read); 26] = [
+const READS: [(&str, Read); 29] = [
     ("status", |view| view.tasks_by_status(None, None).map(drop)),
     ("status of an assignee", |view| view.tasks_by_status(None, Some(&bob())).map(drop)),
     ("stats", |view| view.stats(None).map(drop)),
@@ -91,6 +94,9 @@ const READS: [(&str, Read); 26] = [
     ("messages to people", |view| {
         view.outbox(&Letters { limit: 50, ..Letters::default() }, &alice()).map(drop)
     }),
+    ("missions", |view| view.missions(None, &MissionLimits::default(), &alice()).map(drop)),
+    ("missions to review", |view| view.tx.due_reviews(Some(1), Some(view.now()), 9).map(drop)),
+    ("the oldest ready task", |view| view.tx.oldest_ready().map(drop)),
 ];
 
 /// Returns the number of operations of each read.

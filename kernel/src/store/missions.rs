@@ -240,10 +240,9 @@ impl Tx<'_> {
         self.conn.list(
             "list the missions",
             &format!(
-                "SELECT {} {} JOIN missions m ON m.name = t.id WHERE (?1 IS NULL OR t.tenant = ?1) \
-                 ORDER BY t.created_at DESC, t.id LIMIT ?2",
+                "SELECT {} {} WHERE (?1 IS NULL OR t.tenant = ?1) ORDER BY t.created_at DESC, t.id LIMIT ?2",
                 tasks::COLUMNS,
-                tasks::FROM
+                from_missions()
             ),
             params![tenant.map(Tenant::as_str), limit],
             tasks::read,
@@ -314,6 +313,12 @@ impl Tx<'_> {
             |row| row.get(0),
         )
     }
+}
+
+/// Returns the tables of the columns of the first tasks of missions. The missions are read first, because a board has fewer
+/// of them than tasks.
+pub(super) fn from_missions() -> String {
+    tasks::FROM.replacen("FROM tasks t", "FROM missions m CROSS JOIN tasks t ON t.id = m.name", 1)
 }
 
 /// Returns the number of missions with a wrong count of open runs. Reads all tasks.

@@ -16,7 +16,7 @@ const SMALLEST: u64 = 512;
 /// Page cache of a writer, in KiB: enough for the pages of a group of writes.
 pub(super) const CACHE: i64 = 16 * 1024;
 /// Page cache of a writer that fills a whole board, in KiB: enough for the keys of a million tasks, which come in any order.
-pub(super) const BULK_CACHE: i64 = 64 * 1024;
+pub(super) const BULK_CACHE: i64 = 48 * 1024;
 
 /// Examines the file without opening it. This process would lose all its POSIX locks on the file, which `SQLite` uses, at
 /// the close of any descriptor of it (`fcntl_locking(2)`).

@@ -129,14 +129,6 @@ impl<'a> Selection<'a> {
         }
     }
 
-    /// Returns the statuses other than archived, if there are any, and archived, if it is selected.
-    fn by_archived(&self) -> (Vec<Status>, bool) {
-        let live: Vec<Status> =
-            self.statuses.iter().copied().filter(|status| *status != Status::Archived).collect();
-        let archived = live.len() < self.statuses.len();
-        (live, archived)
-    }
-
     /// Returns all conditions but those on the status and on the place in the order.
     fn rest(&self) -> Condition {
         let filter = self.filter;
@@ -177,53 +169,44 @@ impl<'a> Selection<'a> {
         let with_status = |index, column, value: Option<&str>| {
             vec![Part { index, condition: Condition::default().equal(column, value).one_of(&self.statuses) }]
         };
-        if self.assignee().is_some() && !is_ranked {
+        // The tasks of each status are read by the time, or by the assignee or the tenant if these have few of them.
+        let is_timed = is_timed(filter.sort);
+        if self.assignee().is_some() && !is_ranked && !is_timed {
             narrow.push(with_status("tasks_assignee", "t.assignee", self.assignee()));
         }
         if self.tenant().is_some()
+            && !is_timed
             && (!is_ranked || self.assignee().is_some() || filter.sort == Sort::Assignee)
         {
             narrow.push(with_status("tasks_tenant", "t.tenant", self.tenant()));
         }
         // The index of titles has the tasks of all statuses.
-        let is_partial = filter.sort == Sort::Title && self.statuses.len() < Status::ALL.len();
-        if !is_ranked && (is_partial || !filter.statuses.is_empty()) {
+        if filter.sort == Sort::Title && self.statuses.len() < Status::ALL.len() {
             narrow.push(with_status("tasks_status", "", None));
         }
         if let Some(since) = filter.since.filter(|_| filter.sort != Sort::Updated) {
-            narrow.push(
-                self.timed("updated")
-                    .into_iter()
-                    .map(|(part, _)| Part {
-                        condition: part.condition.and("t.updated_at >= ?", [since.as_micros().into()]),
-                        ..part
-                    })
-                    .collect(),
-            );
+            let changed = Condition::default().and("t.updated_at >= ?", [since.as_micros().into()]);
+            narrow.push(self.by_status("tasks_updated", &changed));
         }
         narrow
     }
 
-    /// Returns the parts of the tasks in the order of a time, with a condition on their statuses.
-    fn timed(&self, column: &str) -> Vec<(Part, Condition)> {
-        let (live, archived) = self.by_archived();
-        let mut parts = Vec::new();
-        let is_created = column == "created";
-        // SQLite uses a partial index only if the query repeats its condition, so the text is the same as in the index.
-        if !live.is_empty() {
-            let index = if is_created { "tasks_live_created" } else { "tasks_live_updated" };
-            let condition = Condition::default().and("t.status <> 'archived'", []);
-            let all = Status::ALL.len() - 1;
-            let statuses = Condition::default();
-            let statuses = if live.len() < all { statuses.one_of(&live) } else { statuses };
-            parts.push((Part { index, condition }, statuses));
+    /// Returns the tasks of each status as parts, with a further condition.
+    fn by_status(&self, index: &'static str, further: &Condition) -> Vec<Part> {
+        let statuses = self.statuses.iter();
+        let condition =
+            |status| Condition::default().and(&format!("t.status = '{status}'"), []).with(further);
+        statuses.map(|status| Part { index, condition: condition(status) }).collect()
+    }
+
+    /// Returns the tasks of the assignee or of the tenant, by status, for an order by a time. Their index has another order.
+    pub(super) fn of_owner(&self) -> Vec<Part> {
+        let base = self.base();
+        if is_timed(self.filter.sort) && (self.assignee().is_some() || self.tenant().is_some()) {
+            self.by_status(base.index, &base.condition)
+        } else {
+            Vec::new()
         }
-        if archived {
-            let index = if is_created { "tasks_archived_created" } else { "tasks_archived_updated" };
-            let condition = Condition::default().and("+t.status = 'archived'", []);
-            parts.push((Part { index, condition }, Condition::default()));
-        }
-        parts
     }
 
     /// Returns the queries of few tasks, which sort them.
@@ -245,10 +228,9 @@ impl<'a> Selection<'a> {
                 self.ranked(&self.base(), &rest)
             }
             Sort::Created | Sort::CreatedDesc | Sort::Updated => {
-                let column = if self.filter.sort == Sort::Updated { "updated" } else { "created" };
-                let place = self.after_row(order);
-                let parts = self.timed(column).into_iter();
-                parts.map(|(part, statuses)| part.source(&[&place, &statuses, &rest], order, limit)).collect()
+                let index = if self.filter.sort == Sort::Updated { "tasks_updated" } else { "tasks_created" };
+                let parts = self.by_status(index, &self.after_row(order)).into_iter();
+                parts.map(|part| part.source(&[&rest], order, limit)).collect()
             }
             Sort::Title => {
                 let part =
@@ -337,6 +319,11 @@ fn is_ranked(sort: Sort) -> bool {
         Sort::Priority | Sort::PriorityDesc | Sort::Status | Sort::Assignee => true,
         Sort::Created | Sort::CreatedDesc | Sort::Title | Sort::Updated => false,
     }
+}
+
+/// Returns true for an order by a time.
+fn is_timed(sort: Sort) -> bool {
+    matches!(sort, Sort::Created | Sort::CreatedDesc | Sort::Updated)
 }
 
 /// Escapes a text as a pattern that matches itself.

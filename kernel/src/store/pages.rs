@@ -39,7 +39,7 @@ impl Tx<'_> {
         let more = match self.narrow(&selection, few)? {
             Some(parts) => self.fill(&selection.sorted(&parts), order, &mut page)?,
             None if selection.is_by_assignee() => self.fill_by_assignee(&selection, &mut page)?,
-            None => self.fill(&selection.in_order(), order, &mut page)?,
+            None => self.fill(&self.in_order(&selection, few)?, order, &mut page)?,
         };
         let last = page.rows.last().filter(|_| more);
         let next =
@@ -53,15 +53,33 @@ impl Tx<'_> {
         for parts in selection.narrow_conditions() {
             let mut found = 0;
             for part in &parts {
-                let Source { sql, values } = part.count(few);
-                found +=
-                    self.conn.value::<u32>("count the tasks of a filter", &sql, params_from_iter(&values))?;
+                found += self.count(part, few)?;
             }
             if found <= few {
                 return Ok(Some(parts));
             }
         }
         Ok(None)
+    }
+
+    /// Returns the number of tasks of a part, at most one more than `few`.
+    fn count(&self, part: &Part, few: u32) -> Result<u32, Error> {
+        let Source { sql, values } = part.count(few);
+        self.conn.value("count the tasks of a filter", &sql, params_from_iter(&values))
+    }
+
+    /// Returns the queries that read a page in its order. In an order by a time, the tasks of a status are sorted if the
+    /// assignee or the tenant of the filter has few of them.
+    fn in_order(&self, selection: &Selection<'_>, few: u32) -> Result<Vec<Source>, Error> {
+        let mut sources = selection.in_order();
+        for (source, part) in sources.iter_mut().zip(selection.of_owner()) {
+            if self.count(&part, few)? <= few
+                && let Some(sorted) = selection.sorted(&[part]).pop()
+            {
+                *source = sorted;
+            }
+        }
+        Ok(sources)
     }
 
     /// Fills a page in the order of the assignees, which are read one by one. Tasks without an assignee come first.
@@ -331,7 +349,7 @@ mod tests {
                     && plan.iter().all(|step| !step.contains("TEMP B-TREE"));
                 assert!(is_read_in_order, "{filter:?}: {}: {plan:?}", source.sql);
             }
-            for parts in selection.narrow_conditions() {
+            for parts in selection.narrow_conditions().into_iter().chain([selection.of_owner()]) {
                 let counts = parts.iter().map(|part| part.count(FEW));
                 for source in counts.chain(selection.sorted(&parts)) {
                     let plan = plan(&source);

@@ -3,8 +3,8 @@
 use rusqlite::params;
 
 use super::statement::Statement as _;
-use super::tasks;
 use super::tx::Tx;
+use super::{missions, tasks};
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::TaskId;
@@ -46,10 +46,10 @@ impl Tx<'_> {
         since: Option<Timestamp>,
         limit: u32,
     ) -> Result<Vec<Task>, Error> {
-        let (columns, from) = (tasks::COLUMNS, tasks::FROM);
+        let (columns, from) = (tasks::COLUMNS, missions::from_missions());
         let moves = moves.map(|moves| i64::try_from(moves).unwrap_or(i64::MAX));
         let sql = format!(
-            "SELECT {columns} {from} JOIN missions m ON m.name = t.id WHERE {REVIEWABLE} \
+            "SELECT {columns} {from} WHERE {REVIEWABLE} \
                AND (m.moves - m.reviewed_moves >= ?1 OR m.moved_at <= ?2) LIMIT ?3"
         );
         self.conn.list("list the missions to review", &sql, params![moves, since, limit], tasks::read)

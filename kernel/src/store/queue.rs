@@ -117,12 +117,23 @@ impl Tx<'_> {
         since: Timestamp,
         limit: usize,
     ) -> Result<Vec<(TaskId, Profile, Timestamp)>, Error> {
-        self.conn.list("list tasks that nothing can run", "SELECT id, CASE status WHEN 'ready' THEN assignee ELSE reviewer END AS whose, updated_at \
-         FROM tasks INDEXED BY tasks_live_updated WHERE status <> 'archived' AND status IN ('ready', 'review') \
-         AND (status = 'ready' OR unchecked_run IS NULL) AND updated_at >= ?1 AND nonspawnable IS NULL AND whose NOT IN (SELECT value FROM json_each(?2)) \
-         ORDER BY updated_at, id LIMIT ?3", params![since, known, i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-            })
+        let mut unknown = Vec::new();
+        for (status, whose) in [("ready", "assignee"), ("review", "reviewer")] {
+            let sql = format!(
+                "SELECT id, {whose}, updated_at FROM tasks INDEXED BY tasks_updated WHERE status = '{status}' \
+                 AND updated_at >= ?1 AND nonspawnable IS NULL AND (status = 'ready' OR unchecked_run IS NULL) \
+                 AND {whose} NOT NULL AND {whose} NOT IN (SELECT value FROM json_each(?2)) ORDER BY updated_at, id LIMIT ?3"
+            );
+            let params = params![since, known, i64::try_from(limit).unwrap_or(i64::MAX)];
+            let found: Vec<(TaskId, Profile, Timestamp)> =
+                self.conn.list("list tasks that nothing can run", &sql, params, |row| {
+                    Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+                })?;
+            unknown.extend(found);
+        }
+        unknown.sort_by(|one, other| (one.2, &one.0).cmp(&(other.2, &other.0)));
+        unknown.truncate(limit);
+        Ok(unknown)
     }
 
     /// Returns the next group of tenant and reviewer with tasks in review after `after`, or the first group.
@@ -197,7 +208,7 @@ impl Tx<'_> {
     pub(crate) fn oldest_ready(&self) -> Result<Option<Timestamp>, Error> {
         self.conn.value(
             "look for the oldest ready task",
-            "SELECT min(updated_at) FROM tasks INDEXED BY tasks_ready_age WHERE status = 'ready'",
+            "SELECT min(updated_at) FROM tasks INDEXED BY tasks_updated WHERE status = 'ready'",
             [],
         )
     }

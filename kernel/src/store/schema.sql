@@ -124,7 +124,6 @@ CREATE UNIQUE INDEX tasks_current_run ON tasks (current_run_id) WHERE current_ru
 -- Work of the dispatcher.
 CREATE INDEX tasks_ready ON tasks (tenant, assignee, line, priority DESC, created_at, id)
     WHERE status = 'ready' AND assignee IS NOT NULL;
-CREATE INDEX tasks_ready_age ON tasks (updated_at) WHERE status = 'ready';
 CREATE INDEX tasks_consults ON tasks (created_at, id) WHERE consult IS NOT NULL AND status = 'ready' AND assignee IS NOT NULL;
 CREATE INDEX tasks_review ON tasks (tenant, reviewer, priority DESC, created_at, id)
     WHERE status = 'review' AND reviewer IS NOT NULL;
@@ -142,10 +141,8 @@ CREATE INDEX tasks_archived_worktrees ON tasks (id) WHERE status = 'archived' AN
 CREATE INDEX tasks_workplaces ON tasks (workspace) WHERE workspace <> 'scratch' AND status <> 'archived';
 -- Pages of lists. A page of several statuses is merged from the pages of each. An index with the status in its columns or in its condition is
 -- written at each change of a status.
-CREATE INDEX tasks_live_created ON tasks (created_at, id) WHERE status <> 'archived';
-CREATE INDEX tasks_live_updated ON tasks (updated_at, id) WHERE status <> 'archived';
-CREATE INDEX tasks_archived_created ON tasks (created_at, id) WHERE +status = 'archived';
-CREATE INDEX tasks_archived_updated ON tasks (updated_at, id) WHERE +status = 'archived';
+CREATE INDEX tasks_created ON tasks (status, created_at, id);
+CREATE INDEX tasks_updated ON tasks (status, updated_at, id);
 CREATE INDEX tasks_status ON tasks (status, priority DESC, created_at, id);
 CREATE INDEX tasks_assignee ON tasks (assignee, status, priority DESC, created_at, id);
 CREATE INDEX tasks_tenant ON tasks (tenant, status, priority DESC, created_at, id);

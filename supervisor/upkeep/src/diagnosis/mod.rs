@@ -16,7 +16,7 @@ use service::board_subject;
 /// Limit on the running tasks that are examined.
 const RUNNING: u32 = 10_000;
 /// Limit on the ready tasks that are examined. A defect shows at the first of them.
-const READY: u32 = 200;
+const READY: u32 = 100;
 
 /// Collects the problems of the service, of the board of a call, and of its daemon, as far as the caller may see them. The
 /// most severe are first. `of_board` has the problems of the board's automation.
