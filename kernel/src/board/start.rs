@@ -149,11 +149,14 @@ impl Board<'_> {
     }
 
     /// Records that the command of an open run has started, with the report of the enforced sandbox. Returns true for the
-    /// first record of the run, which also appends an event.
+    /// first record of the run, which also appends an event. A repeated record changes nothing.
     pub fn record_spawned(&mut self, run: RunId, pid: i32, sandbox: &Value) -> Result<bool, Error> {
         let open = self.open_run(run)?;
-        fence(self.tx.set_spawned(run, pid, sandbox, self.now())?, run)?;
         let is_news = open.spawned_at.is_none();
+        if !is_news && open.worker_pid == Some(pid) {
+            return Ok(false);
+        }
+        fence(self.tx.set_spawned(run, pid, sandbox, self.now())?, run)?;
         if is_news {
             let task = self.expect_task(&open.task_id)?;
             self.append(&task, Some(run), EventKind::Spawned, Some(json!({ "pid": pid })), SYSTEM)?;
@@ -181,5 +184,38 @@ fn fence(open: bool, run: RunId) -> Result<(), Error> {
         Ok(())
     } else {
         Err(Error::conflict(format!("run {run} has ended"), "nothing was done: its task may have moved on"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use serde_json::json;
+
+    use crate::WriterOptions;
+    use crate::testing::Bench;
+
+    #[test]
+    fn a_start_that_is_recorded_again_changes_nothing() {
+        let commits = Arc::new(AtomicU32::new(0));
+        let counter = Arc::clone(&commits);
+        let bench = Bench::with(|options| WriterOptions {
+            on_commit: Arc::new(move |_| {
+                counter.fetch_add(1, Ordering::Relaxed);
+            }),
+            ..options
+        });
+        let run = bench.start(&bench.ready());
+        let record =
+            |pid| bench.call(move |board| board.record_spawned(run, pid, &json!({ "uid": 1 }))).unwrap();
+        assert!(record(7));
+        let before = commits.load(Ordering::Relaxed);
+        assert!(!record(7));
+        assert_eq!(commits.load(Ordering::Relaxed), before);
+        assert!(!record(8));
+        let recorded = bench.readers.with(|view| view.expect_run(run)).unwrap();
+        assert_eq!((commits.load(Ordering::Relaxed), recorded.worker_pid), (before + 1, Some(8)));
     }
 }

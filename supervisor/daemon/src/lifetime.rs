@@ -19,6 +19,7 @@ use super::owner::pass::{LeftWaiting, left_waiting};
 use super::owner::stopping::StopMode;
 use super::run::context::{Context, UnderWay};
 use super::run::end_run::end_survivors;
+use super::run::heard_runs::HeardRuns;
 use super::run::order::Host;
 use super::run::pending_starts::PendingStarts;
 use super::run::report::Reports;
@@ -353,6 +354,7 @@ async fn make_host(
         root: root.clone(),
         support,
         spares,
+        heard_runs: HeardRuns::default(),
         cgroups,
         pid_namespace,
         port,

@@ -65,6 +65,15 @@ impl Spares {
         }
     }
 
+    /// Returns true if a spare shim is to be started. Does not block.
+    pub fn wants_refill(&self) -> bool {
+        match self.shelf.try_lock() {
+            Ok(place) => matches!(*place, Shelf::Empty),
+            // Another thread starts one or takes the last one.
+            Err(_) => true,
+        }
+    }
+
     /// Takes the waiting shim; none if there is none or it has ended.
     pub fn take(&self) -> Option<Spare> {
         let mut place = self.lock();

@@ -56,6 +56,11 @@ impl Lease {
         let directories = workspace.ancestors().skip(1);
         let above: Vec<_> =
             directories.map(|path| Ok((path, identity(path, workspace)?))).collect::<Result<_, _>>()?;
+        if let LeaseHolder::Run { .. } = holder
+            && let Some(lease) = Self::acquire_free(leases_dir, workspace, place, &above, holder)?
+        {
+            return Ok(lease);
+        }
         let removal_locks = RemovalLocks::pass(leases_dir, workspace, place, &above, wait)?;
         // The identity is checked under the removal locks, because a removal that held them may have removed the
         // directory.
@@ -81,6 +86,39 @@ impl Lease {
             LeaseHolder::Removal { .. } => Some(removal_locks),
         };
         Ok(Self { locked, path, above, _removal_locks: locks })
+    }
+
+    /// Takes a free lease without the removal locks, because a removal has the lease until it has removed the directory.
+    /// Returns none if a run or a removal has the lease; the removal locks then tell which.
+    fn acquire_free(
+        leases_dir: &Path,
+        workspace: &Path,
+        place: FileIdentity,
+        above: &[(&Path, FileIdentity)],
+        holder: &LeaseHolder,
+    ) -> Result<Option<Self>, LeaseError> {
+        let path = lease_path(leases_dir, place);
+        let above = match share_above(leases_dir, workspace, above) {
+            Ok(above) => above,
+            Err(LeaseError::HeldAbove { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let locked = match lock::take(&path, File::try_lock) {
+            Ok(locked) => locked,
+            Err(source) => {
+                above.iter().for_each(|file| drop(file.unlock()));
+                let is_taken = source.kind() == io::ErrorKind::WouldBlock;
+                return if is_taken { Ok(None) } else { Err(LeaseError::Lock { path, source }) };
+            }
+        };
+        let mut lease = Self { locked, path, above, _removal_locks: None };
+        // Checked under the lease: before it was free, a removal may have taken the directory away.
+        if identity(workspace, workspace)? != place {
+            return Err(LeaseError::Gone { workspace: workspace.to_owned() });
+        }
+        write_holder(&mut lease.locked, holder)
+            .map_err(|source| LeaseError::Write { path: lease.path.clone(), source })?;
+        Ok(Some(lease))
     }
 
     /// Returns the lease file.

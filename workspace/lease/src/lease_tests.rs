@@ -189,7 +189,9 @@ fn a_directory_and_one_inside_it_are_not_leased_together_and_two_side_by_side_ar
 #[test]
 fn a_sweep_takes_the_files_that_nobody_holds() {
     let dir = tempfile::tempdir().unwrap();
-    drop(acquire(dir.path(), 7).unwrap());
+    let removed = tempfile::tempdir().unwrap();
+    let removed = removed.path();
+    drop(Lease::acquire(dir.path(), removed, place(removed), &removal()).unwrap());
     let other = tempfile::tempdir().unwrap();
     let other = other.path();
     let kept = Lease::acquire(dir.path(), other, place(other), &holder(9)).unwrap();
@@ -199,4 +201,25 @@ fn a_sweep_takes_the_files_that_nobody_holds() {
     drop(kept);
     sweep(dir.path()).unwrap();
     assert_eq!(fs_err::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_run_takes_a_free_lease_without_removal_locks_and_a_removed_directory_has_none() {
+    let nest = Nest::new();
+    let gates = || {
+        let names = fs_err::read_dir(nest.leases.path()).unwrap().map(|entry| entry.unwrap().path());
+        names.filter(|path| path.extension().is_some_and(|extension| extension == "gate")).count()
+    };
+    let lease = nest.take(&nest.inner(), &holder(1), never).unwrap();
+    assert_eq!(gates(), 0);
+    // The second run looks whether the first one is a removal.
+    let refused = nest.take(&nest.inner(), &holder(2), never);
+    assert!(matches!(refused, Err(LeaseError::Held { .. })) && gates() > 0);
+    drop(lease);
+    let place = place(&nest.inner());
+    fs_err::rename(nest.inner(), nest.outer().join("moved")).unwrap();
+    fs_err::create_dir(nest.inner()).unwrap();
+    let gone = Lease::acquire_within(nest.leases.path(), &nest.inner(), place, &holder(3), never);
+    assert!(matches!(gone, Err(LeaseError::Gone { .. })));
+    assert!(nest.take(&nest.inner(), &holder(4), never).is_ok());
 }

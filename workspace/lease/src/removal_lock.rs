@@ -2,8 +2,8 @@
 //! and do not take it for a run.
 //!
 //! Each directory has a removal lock beside its lease. A removal takes the lock of its directory alone and shares the locks
-//! above it, from before it takes the lease until after it has released it. A run takes the same locks only while it
-//! takes its lease. So a run that has taken the locks and finds the lease taken has met another run, not a removal.
+//! above it, from before it takes the lease until after it has released it. A run that finds its lease taken takes the same locks
+//! while it tries again. So a run that has taken the locks and finds the lease taken has met another run, not a removal.
 //!
 //! The owner of a lease has the lock of its file before it writes its name into the file. Until then the file has the
 //! name of the former owner. The name is used in messages alone.

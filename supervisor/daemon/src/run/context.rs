@@ -43,6 +43,9 @@ pub(crate) struct Context {
 impl Context {
     /// Starts a shim that waits for the next run, if none waits yet.
     pub(crate) fn refill(self: &Arc<Self>) {
+        if !self.host.spares.wants_refill() {
+            return;
+        }
         let context = Arc::clone(self);
         self.tasks.spawn_blocking(move || context.host.spares.refill());
     }

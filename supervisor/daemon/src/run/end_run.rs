@@ -1,7 +1,8 @@
 //! Ends a run whose shim has gone or was never started: by proof that nothing of it is left, or by a person's decision.
 //! Judges failed starts.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use kernel::{BoardName, EndCause, Ending, EventId, Run, RunId};
 use shim::rundir::{FailedStart, RunDir};
@@ -11,14 +12,16 @@ use super::context::{Context, RETRY};
 use super::denied_host::with_denied_host;
 use super::evidence_of_life::{self, Records};
 use super::fault::{Fault, LaunchError};
-use super::finish::finish;
+use super::finish::{Over, finish};
 use super::key::TaskKey;
+use super::launch::Launch;
 use super::live::Phase;
 use super::proof::{Proof, RunFacts, Shim};
+use super::records::Records as EndRecords;
 use super::release::{EndDelay, Next, Release, is_decided, wait_for_release};
 use super::remaining_processes::Cleared;
 use super::report::Report;
-use super::shim_watch::{tell_started, watch_to_end};
+use super::shim_watch::{CommandStart, watch_to_end};
 use super::unkillable::Leftover;
 use service::BoardHandle;
 use setup::lanes::{Contact, not_before};
@@ -38,7 +41,7 @@ pub(crate) async fn fail_to_start(
     let (report, mut ending) = failed_start(terms, error.fault, cause);
     report_to_loop(context, key, report).await;
     ending.failure_limit = context.service.config().worker.failure_limit.get();
-    finish(context, board, key, run, ending).await;
+    finish(context, board, key, run, Over { ending, records: None, start: None }).await;
 }
 
 async fn report_to_loop(context: &Context, key: &TaskKey, report: Option<Report>) {
@@ -93,15 +96,15 @@ pub(super) async fn conclude(
     key: &TaskKey,
     run: &Run,
     terms: &Terms,
-    shim: Shim,
+    ShimFate { shim, launched }: ShimFate<'_>,
 ) {
     // The board may have more of the run by now than at its claim.
     let learnt = board.readers().with(|view| view.expect_run(run.id)).unwrap_or_else(|_| run.clone());
-    let mut facts = facts_of(context, board, learnt, shim);
-    let path = facts.path.clone();
+    let cgroup = launched.map(|launch| launch.cgroup.clone());
+    let mut facts = facts_of(context, board, learnt, shim, cgroup);
     let mut reported = false;
     let mut trouble = EndDelay::new(context, board, key, run);
-    let mut leftover = None;
+    let (mut leftover, mut records) = (None, None);
     // Last event at the time when the survivors were shown. An earlier request to reclaim the task expected a worker
     // that can be ended.
     let mut shown_at: Option<EventId> = None;
@@ -109,10 +112,17 @@ pub(super) async fn conclude(
         // Taken at each try: a reply of a host may have arrived since the last one.
         let contact = context.host.proxies.last_contact(board, run.id);
         let mut asked = RunFacts { contact, ..facts.clone() };
-        let proof = tokio::task::spawn_blocking(move || (evidence_of_life::prove(&mut asked), asked)).await;
-        let why = match proof {
-            Ok((proof, learnt)) => {
+        let proof = tokio::task::spawn_blocking(move || {
+            let proof = evidence_of_life::prove(&mut asked);
+            let is_over = matches!(proof, Ok(Proof::Ended(_) | Proof::NotStarted(..)));
+            // What cannot be read now is read again later.
+            let records = if is_over { EndRecords::read(&asked.path).ok() } else { None };
+            (proof, asked, records)
+        });
+        let why = match proof.await {
+            Ok((proof, learnt, read)) => {
                 facts = learnt;
+                records = read;
                 match proof {
                     Ok(Proof::Ended(ending)) => break *ending,
                     Ok(Proof::NotStarted(failed, ending)) => {
@@ -167,20 +177,51 @@ pub(super) async fn conclude(
         }
     };
     // The command may have started and ended before its notification arrived.
-    if let Ok(dir) = RunDir::open(&path) {
-        tell_started(context, board, key, run, &dir).await;
-    }
+    let start = if launched.is_some_and(|launch| launch.followed.is_start_told()) {
+        None
+    } else {
+        let dir = RunDir::open(&facts.path).ok();
+        dir.and_then(|dir| CommandStart::read(&dir, &context.host.boot_id)).map(|start| match launched {
+            Some(_) => start.untold(),
+            None => start,
+        })
+    };
     // Only the proxy knows the last refused host, and the time at which a service accepts requests again.
     let run_key = (board.id(), run.id);
     let ending = with_denied_host(ending, context.host.proxies.last_denied(run_key));
     let cause = not_before(ending.cause, context.host.proxies.opens(run_key));
     let ending = Ending { cause, ..ending };
-    finish(context, board, key, run, ending).await;
+    finish(context, board, key, run, Over { ending, records, start }).await;
 }
 
-/// Collects the known facts of a run before its directory is read.
-fn facts_of(context: &Context, board: &BoardHandle, run: Run, shim: Shim) -> RunFacts {
-    let groups = context.host.groups(board.name(), run.id);
+/// Fate of a run's shim, and its launch by this daemon.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ShimFate<'a> {
+    pub(super) shim: Shim,
+    /// None for a run of an earlier daemon.
+    pub(super) launched: Option<&'a Launch>,
+}
+
+impl ShimFate<'_> {
+    /// Fate of a shim that an earlier daemon has started.
+    pub(super) const UNSEEN: Self = ShimFate { shim: Shim::Unseen, launched: None };
+}
+
+/// Collects the known facts of a run before its directory is read. `cgroup` is the group that this daemon gave the run, if it
+/// launched the run.
+fn facts_of(
+    context: &Context,
+    board: &BoardHandle,
+    run: Run,
+    shim: Shim,
+    cgroup: Option<Option<PathBuf>>,
+) -> RunFacts {
+    let groups = match cgroup {
+        Some(given) => {
+            context.host.named_group(board.name(), run.id).into_iter().chain(given).collect::<BTreeSet<_>>()
+        }
+        None => context.host.groups(board.name(), run.id),
+    };
     // The path of a scratch directory is recorded with the claim; another path only after preparation of the workspace.
     let scratch = context.host.root.workspaces(board.name());
     let is_prepared = |path: &String| !Path::new(path).starts_with(&scratch);
@@ -204,7 +245,7 @@ pub(crate) async fn end_survivors(context: &Context, runs: Vec<(BoardName, RunId
     for (name, id) in runs {
         let Ok(board) = context.service.board(&name) else { continue };
         let Ok(run) = board.readers().with(|view| view.expect_run(id)) else { continue };
-        let facts = facts_of(context, &board, run, Shim::Unseen);
+        let facts = facts_of(context, &board, run, Shim::Unseen, None);
         // Each takes a limited time, and they run in parallel.
         ends.spawn_blocking(move || (name, id, evidence_of_life::clear(&facts, Records::Needed)));
     }

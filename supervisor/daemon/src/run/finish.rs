@@ -1,17 +1,19 @@
 //! Last step of a run: its end is recorded on the board, and its remains on the host are removed.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{
-    Clock as _, CommitMode, Digest, Ending, Finished, LostArtifact, Purpose, Run, RunId, Sweep, SweepScope,
-    SystemClock, Task, Verdict, View,
+    Board, BoardId, Clock as _, CommitMode, Digest, Ending, Finished, LostArtifact, Purpose, Run, RunId,
+    Sweep, SweepScope, SystemClock, Task, Verdict, View,
 };
+use policies::Identity;
 use serde_json::{Value, json};
 use shim::rundir::RunDir;
 use shim::shortage::unless_short;
-use workspace::Uncommitted;
+use workspace::{Name, Uncommitted};
 
 use super::artifacts::{self, TakenFiles};
 use super::context::{Context, RETRY};
@@ -24,7 +26,9 @@ use super::report::{Ended, Report};
 use super::rest::{self, EndedWorktree};
 use super::run_state::RunState;
 use super::seal;
+use super::shim_watch::{CommandStart, StartRecord};
 use crate::gc::{self, CollectResult};
+use api::RunListeners;
 use base::exit::Code;
 use base::failpoint;
 use host::cgroup;
@@ -37,6 +41,28 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// Number of tries of a removal for which the host lacks a resource: about a minute.
 const TRIES: u32 = 120;
 
+/// Facts about a run that is over.
+#[derive(Debug)]
+pub(super) struct Over {
+    pub(super) ending: Ending,
+    /// Records of its directory, if they were read already.
+    pub(super) records: Option<Records>,
+    /// Start of its command, if the owner loop does not know of it.
+    pub(super) start: Option<CommandStart>,
+}
+
+/// Records the start of a command. The board refuses it for a run whose end it has.
+fn record_start(
+    board: &mut Board<'_>,
+    run: RunId,
+    start: &CommandStart,
+) -> Result<StartRecord, kernel::Error> {
+    match start.record(board, run) {
+        Err(kernel::Error::Conflict { .. }) => Ok(StartRecord::Known),
+        recorded => recorded,
+    }
+}
+
 /// Records the end of a run on the board, retrying until it succeeds, and removes the run's remains. A stopped daemon
 /// leaves this to the next one.
 pub(super) async fn finish(
@@ -44,15 +70,17 @@ pub(super) async fn finish(
     board: &BoardHandle,
     key: &TaskKey,
     run: &Run,
-    mut ending: Ending,
+    Over { mut ending, records, start }: Over,
 ) {
     // From the reply on, the owner loop counts this run, so a daemon that stops waits for the record of its end.
     if !context.reports.announce_end(key).await {
         return context.tracer.forget((board.id(), run.id));
     }
     let path = context.host.root.run_dir(board.name(), run.id);
-    let records =
-        Arc::new(Records::read_retrying(&mut EndDelay::new(context, board, key, run), path.clone()).await);
+    let records = Arc::new(match records {
+        Some(records) => records,
+        None => Records::read_retrying(&mut EndDelay::new(context, board, key, run), path.clone()).await,
+    });
     // Sealed first: only a sealed tree is safe for the steps below.
     let (mut taken, ended_worktree) = seal(context, key, run, &records).await;
     taken.join(TakenFiles::lost(records.unsealed(run).into_iter().collect()));
@@ -69,22 +97,28 @@ pub(super) async fn finish(
     failpoint::pass("after-artifacts");
     context.host.proxies.close((board.id(), run.id));
     keep_files(context, key, run, &records).await;
-    clean_places(context, board, run.id, &records).await;
-    // Before the board is told: the next run of the task may start at once, and opens it again.
-    close_workspace(context, board, key).await;
+    // Before the board is told: the next run of the task may start at once, and opens its workspace again.
+    Places::of_run(context, board, key, run.id, &records).clean().await;
     failpoint::pass("before-finish");
     let (mut reported, mut pause) = (false, RETRY);
     let finished: Option<Finished> = loop {
         let (id, ending) = (run.id, ending.clone());
-        let (taken, records) = (Arc::clone(&taken), Arc::clone(&records));
+        let (taken, records, begun) = (Arc::clone(&taken), Arc::clone(&records), start.clone());
         // One transaction, so that a crash leaves no artifact without its run's end: before it, the next daemon takes
         // the artifacts again; after it, they are recorded.
         let recorded = board.write(move |board| {
+            let recorded = begun.map(|start| record_start(board, id, &start)).transpose()?;
             board.record_messages(id, &records.news)?;
-            board.end_run(id, &ending, &taken.handed)
+            Ok((board.end_run(id, &ending, &taken.handed)?, recorded))
         });
         match recorded.await {
-            Ok(finished) => break Some(finished),
+            Ok((finished, recorded)) => {
+                if let Some((start, recorded)) = start.zip(recorded) {
+                    failpoint::pass("after-started");
+                    context.tell(key, start.report(recorded)).await;
+                }
+                break Some(finished);
+            }
             // The run no longer exists: its board was restored to an earlier state.
             Err(failure) if failure.code == Code::NotFound => {
                 tracing::error!(task = %key, run = %run.id, error = %failure, "end_refused");
@@ -357,54 +391,94 @@ async fn keep_files(context: &Context, key: &TaskKey, run: &Run, records: &Recor
     tracing::error!(task = %key, run = %run.id, error, "home_not_kept");
 }
 
-/// Closes the scratch workspace of a task to other users of the host. Its worker may have opened it, and does not need
-/// it until its next run.
-async fn close_workspace(context: &Context, board: &BoardHandle, key: &TaskKey) {
-    let base = context.host.root.workspaces(board.name());
-    let Ok(name) = workspace::Name::new(key.task.as_str()) else { return };
-    let closed =
-        with_room(move || workspace::close_scratch(&base, &name).map_err(|e| Leftover::from_error(&e)));
-    if let Err(error) = closed.await {
-        tracing::warn!(task = %key, %error, "workspace_not_closed");
-    }
+/// Places of a dead run on the host, named after the run, so that they are found without its directory.
+#[derive(Clone, Debug)]
+struct Places {
+    run_listeners: Arc<RunListeners>,
+    board: BoardId,
+    run: RunId,
+    home: PathBuf,
+    /// User of the worker; none if it was not recorded.
+    noted: Option<Option<Identity>>,
+    groups: BTreeSet<PathBuf>,
+    /// Directory of the board's scratch workspaces.
+    workspaces: PathBuf,
+    /// Name of the task's scratch workspace.
+    workspace: Option<Name>,
 }
 
-/// Removes the cgroups, the socket and the private places of a dead run, each even if another removal fails.
-///
-/// They are named after the run, so they are found without its directory.
-async fn clean_places(context: &Context, board: &BoardHandle, run: kernel::RunId, records: &Records) {
-    let (name, id) = (board.name(), board.id());
-    let private = context.host.root.run_home(name, run);
-    let run_group = context.host.cgroups.as_ref().ok().map(|cgroups| cgroups.run(name, run));
-    // If this daemon runs in another cgroup than its predecessor, only the spec names the predecessor's cgroups.
-    let recorded = records.spec.as_ref().and_then(|spec| spec.cgroup.clone());
-    let groups: BTreeSet<_> = run_group.into_iter().chain(recorded).collect();
-    let noted = records.run_state.as_ref().map(RunState::identity);
-    let run_listeners = Arc::clone(&context.host.run_listeners);
-    // In a blocking thread, because it removes files.
-    drop(tokio::task::spawn_blocking(move || run_listeners.close(id, run)).await);
-    // First the home, which holds copies of logins and secrets.
-    let (place, home) = (private.display().to_string(), private);
-    let removed = with_room(move || match noted {
-        _ if !home.exists() => Ok(()),
-        Some(identity) => remove::remove_private(&home, identity),
-        None => remove::remove_forgotten(&home),
-    });
-    if let Err(error) = removed.await {
-        tracing::warn!(path = place, %error, "home_not_removed");
-    }
-    for group in groups {
-        let place = group.display().to_string();
-        let removed = with_room(move || {
-            if group.exists() {
-                cgroup::remove_run(&group).map_err(|e| Leftover::from_error(&e))
-            } else {
-                Ok(())
-            }
-        });
-        if let Err(error) = removed.await {
-            tracing::warn!(path = place, %error, "cgroup_not_removed");
+/// A place that stays, for a reason.
+struct Remaining {
+    /// Name of the event for the log.
+    event: &'static str,
+    path: PathBuf,
+    leftover: Leftover,
+}
+
+impl Places {
+    fn of_run(context: &Context, board: &BoardHandle, key: &TaskKey, run: RunId, records: &Records) -> Self {
+        let (name, host) = (board.name(), &context.host);
+        // If this daemon runs in another cgroup than its predecessor, only the spec names the predecessor's cgroups.
+        let recorded = records.spec.as_ref().and_then(|spec| spec.cgroup.clone());
+        Places {
+            run_listeners: Arc::clone(&host.run_listeners),
+            board: board.id(),
+            run,
+            home: host.root.run_home(name, run),
+            noted: records.run_state.as_ref().map(RunState::identity),
+            groups: host.named_group(name, run).into_iter().chain(recorded).collect(),
+            workspaces: host.root.workspaces(name),
+            workspace: Name::new(key.task.as_str()).ok(),
         }
+    }
+
+    /// Removes the socket, the private places and the cgroups of the run, and closes the scratch workspace of its task to other
+    /// users of the host: its worker may have opened it, and does not need it until its next run. Each step is taken even if
+    /// another one fails. Retries up to [`TRIES`] times while the host lacks a resource. The end of the run waits for it.
+    async fn clean(self) {
+        let places = Arc::new(self);
+        for tries in 1.. {
+            let once = Arc::clone(&places);
+            // In a blocking thread, because it removes files.
+            match tokio::task::spawn_blocking(move || once.clean_once()).await {
+                Ok(stays) if tries < TRIES && stays.iter().any(|one| one.leftover.is_shortage) => {
+                    tokio::time::sleep(RETRY).await;
+                }
+                Ok(stays) => {
+                    for Remaining { event, path, leftover } in stays {
+                        tracing::warn!(path = %path.display(), error = %leftover, "{event}");
+                    }
+                    return;
+                }
+                Err(panic) => return tracing::warn!(error = %panic, "places_not_removed"),
+            }
+        }
+    }
+
+    /// Cleans the places that are there. Blocks.
+    fn clean_once(&self) -> Vec<Remaining> {
+        self.run_listeners.close(self.board, self.run);
+        let mut stays = Vec::new();
+        let mut keep = |event, path: &Path, done: Result<(), Leftover>| {
+            stays.extend(done.err().map(|leftover| Remaining { event, path: path.to_owned(), leftover }));
+        };
+        // First the home, which holds copies of logins and secrets.
+        let home = match self.noted {
+            _ if !self.home.exists() => Ok(()),
+            Some(identity) => remove::remove_private(&self.home, identity),
+            None => remove::remove_forgotten(&self.home),
+        };
+        keep("home_not_removed", &self.home, home);
+        for group in self.groups.iter().filter(|group| group.exists()) {
+            let removed = cgroup::remove_run(group).map_err(|e| Leftover::from_error(&e));
+            keep("cgroup_not_removed", group, removed);
+        }
+        if let Some(name) = &self.workspace {
+            let closed =
+                workspace::close_scratch(&self.workspaces, name).map_err(|e| Leftover::from_error(&e));
+            keep("workspace_not_closed", &self.workspaces, closed);
+        }
+        stays
     }
 }
 

@@ -14,6 +14,8 @@ use super::environment::Environment;
 use super::evidence;
 use super::fault::LaunchError;
 use super::files;
+use super::followed::Followed;
+use super::key::TaskKey;
 use super::login_shell;
 use super::order::{Host, Order};
 use super::private::Private;
@@ -42,6 +44,8 @@ pub(crate) struct Launch {
     pub policy: Policy,
     /// Name of the work's lane and its hosts; none for a check.
     pub lane: Option<LaneHosts>,
+    /// Facts by which its shim is followed.
+    pub followed: Followed,
     spare: Option<Spare>,
 }
 
@@ -181,9 +185,12 @@ pub(crate) fn prepare(
         failure_limit: order.limits.failure_limit,
     };
     run_state.write(&path).map_err(|e| LaunchError::system(STAGE, &e))?;
+    let key = TaskKey { board: order.board.clone(), task: order.task.id.clone() };
+    let heard = host.heard_runs.add(order.board_id, order.run.id, key);
+    let followed = Followed::new(&spec, &run_state.rules, heard);
     authorities::make(&order.policy, order.run.id, &path, &private.home)?;
     let policy = order.policy.clone();
-    Ok(Launch { dir, prepared, identity, deadline_us, cgroup, policy, lane, spare })
+    Ok(Launch { dir, prepared, identity, deadline_us, cgroup, policy, lane, followed, spare })
 }
 
 /// Returns the hosts that a run's lane names. A check uses nothing of its lane.

@@ -22,6 +22,7 @@ use super::key::TaskKey;
 use super::messages::{self, WatchedRun};
 use super::overdue;
 use super::run_state::RunState;
+use super::shim_watch::tell_started;
 use host::watch::Watched;
 use service::BoardHandle;
 use setup::lanes::{EndingRules, SoFar, read_so_far};
@@ -32,41 +33,59 @@ const PAUSE: Duration = Duration::from_secs(5);
 const BYTES: u64 = 1024 * 1024;
 /// Longest pause between two reads.
 const LONGEST: Duration = Duration::from_mins(5);
+/// Time within which a command that does nothing ends, also on a loaded host.
+const MOMENT: Duration = Duration::from_millis(50);
 /// Permit for a read. The output of one run is read at a time, for any number of runs.
 static TURN: Semaphore = Semaphore::const_new(1);
 
-/// Waits for the end of a run's shim. Meanwhile, follows its agent, delivers messages, and watches its deadline.
+/// Waits for the end of a run's shim. Meanwhile, follows its agent, delivers messages, records the start of its command, and
+/// watches its deadline.
 pub(super) async fn until_ended(
     context: &Context,
     board: &BoardHandle,
     live: WatchedRun<'_>,
 ) -> io::Result<()> {
-    let WatchedRun { key, dir, watched, .. } = live;
-    // The other futures are dropped when the shim ends. This is safe: the output is read once more at the end of the run.
+    let WatchedRun { key, dir, watched, followed, .. } = live;
+    // The other futures are dropped when the shim ends. This is safe: the output and the record of the start are read once
+    // more at the end of the run.
     tokio::select! {
         ended = watched.ended() => ended,
         never = listen(context, board, live) => match never {},
         never = messages::deliver(context, board, live) => match never {},
-        never = overdue::at_deadline(key, dir, watched) => match never {},
+        never = record_start(context, board, live) => match never {},
+        never = overdue::at_deadline(key, dir, watched, followed) => match never {},
     }
+}
+
+/// Records the start of the command of a launched run, unless it ends at once: then its start and its end share a commit.
+async fn record_start(
+    context: &Context,
+    board: &BoardHandle,
+    WatchedRun { key, run, dir, followed, .. }: WatchedRun<'_>,
+) -> Infallible {
+    if let Some(followed) = followed {
+        followed.started().await;
+        tokio::time::sleep(MOMENT).await;
+        if tell_started(context, board, key, run, dir).await {
+            followed.note_start_told();
+        }
+    }
+    std::future::pending().await
 }
 
 async fn listen(
     context: &Context,
     board: &BoardHandle,
-    WatchedRun { key, run, dir, watched }: WatchedRun<'_>,
+    WatchedRun { key, run, dir, watched, followed }: WatchedRun<'_>,
 ) -> Infallible {
-    let run_state = loop {
-        let path = dir.path().to_owned();
-        match tokio::task::spawn_blocking(move || RunState::read(&path)).await {
-            Ok(Ok(run_state)) => break run_state,
-            Ok(Err(_)) | Err(_) => tokio::time::sleep(PAUSE).await,
-        }
+    let rules = match followed {
+        Some(followed) => Some(Arc::clone(&followed.rules)),
+        None => recorded_rules(dir).await,
     };
-    let Some(rules) = run_state.map(|run_state| run_state.rules).filter(EndingRules::is_heard) else {
+    let Some(rules) = rules.filter(|rules| rules.is_heard()) else {
         return std::future::pending().await;
     };
-    let (rules, dir) = (Arc::new(rules), Arc::new(dir.clone()));
+    let dir = Arc::new(dir.clone());
     let (mut pause, mut length, mut known) = (PAUSE, 0, Spent::default());
     let mut refused_since: Option<Instant> = None;
     loop {
@@ -98,6 +117,17 @@ async fn listen(
             tracing::info!(task = %key, %run, "refused_for_too_long");
             end(context, key, &dir, watched).await;
             return std::future::pending().await;
+        }
+    }
+}
+
+/// Reads the rules of a run from its directory, retrying until it succeeds; none if the directory has none.
+async fn recorded_rules(dir: &RunDir) -> Option<Arc<EndingRules>> {
+    loop {
+        let path = dir.path().to_owned();
+        match tokio::task::spawn_blocking(move || RunState::read(&path)).await {
+            Ok(Ok(run_state)) => return run_state.map(|run_state| Arc::new(run_state.rules)),
+            Ok(Err(_)) | Err(_) => tokio::time::sleep(PAUSE).await,
         }
     }
 }

@@ -12,6 +12,7 @@ use shim::rundir::{AgentMessage, MessagesRecord, Receipt, RunDir, RunDirError};
 use shim::shortage::unless_short;
 
 use super::context::{Context, RETRY};
+use super::followed::{self, Followed};
 use super::key::TaskKey;
 use base::failpoint;
 use base::failure::{Failure, with_causes};
@@ -25,6 +26,8 @@ pub(super) struct WatchedRun<'a> {
     pub(super) run: RunId,
     pub(super) dir: &'a RunDir,
     pub(super) watched: &'a Watched,
+    /// Facts of a run that this daemon has launched; none for a run of an earlier daemon.
+    pub(super) followed: Option<&'a Followed>,
 }
 
 /// Delivers messages as long as the run lives. The future may be dropped at any time: the remaining messages are posted
@@ -32,14 +35,18 @@ pub(super) struct WatchedRun<'a> {
 pub(super) async fn deliver(
     context: &Context,
     board: &BoardHandle,
-    WatchedRun { key, run, dir, watched }: WatchedRun<'_>,
+    WatchedRun { key, run, dir, watched, followed }: WatchedRun<'_>,
 ) -> Infallible {
     let wakeup = context.wakeups.register(key);
-    let spec = {
-        let dir = dir.clone();
-        tokio::task::spawn_blocking(move || dir.spec()).await
+    let takes_messages = match followed {
+        Some(followed) => followed.takes_messages,
+        None => {
+            let dir = dir.clone();
+            let spec = tokio::task::spawn_blocking(move || dir.spec()).await;
+            spec.is_ok_and(|spec| spec.is_ok_and(|spec| followed::takes_messages(&spec)))
+        }
     };
-    if !spec.is_ok_and(|spec| spec.is_ok_and(|spec| spec.conversation.is_some())) {
+    if !takes_messages {
         return std::future::pending().await;
     }
     let mut done = Done::default();

@@ -17,6 +17,8 @@ pub(super) mod external;
 pub(super) mod fault;
 pub(super) mod files;
 mod finish;
+mod followed;
+pub(super) mod heard_runs;
 pub(super) mod key;
 pub(super) mod launch;
 mod listen;

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::environment::Environment;
 use super::fault::LaunchError;
+use super::heard_runs::HeardRuns;
 use super::session::Resume;
 use super::stage::Stage;
 use api::RunListeners;
@@ -31,6 +32,8 @@ pub(crate) struct Host {
     /// Pid namespace that contains the processes of a run without a cgroup.
     pub pid_namespace: Result<PidNamespace, String>,
     pub(crate) spares: Spares,
+    /// Launched runs, for the notifications of their shims.
+    pub(crate) heard_runs: HeardRuns,
     pub port: Option<u16>,
     pub run_listeners: Arc<RunListeners>,
     pub proxies: RunProxies,
@@ -74,10 +77,15 @@ impl Host {
         opened.map(BoardAccess::Socket).map_err(refused)
     }
 
+    /// Returns the cgroup with the name of a run; none on a host without cgroups.
+    pub(crate) fn named_group(&self, board: &kernel::BoardName, run: kernel::RunId) -> Option<PathBuf> {
+        self.cgroups.as_ref().ok().map(|cgroups| cgroups.run(board, run))
+    }
+
     /// Returns the cgroups that may belong to a run: the cgroup named after the run, and the cgroup in its spec. The
     /// latter has another name if the shim had waited for a run.
     pub(crate) fn groups(&self, board: &kernel::BoardName, run: kernel::RunId) -> BTreeSet<PathBuf> {
-        let run_group = self.cgroups.as_ref().ok().map(|cgroups| cgroups.run(board, run));
+        let run_group = self.named_group(board, run);
         let dir = RunDir::open(&self.root.run_dir(board, run));
         let recorded = dir.ok().and_then(|dir| dir.spec().ok()).and_then(|spec| spec.cgroup);
         run_group.into_iter().chain(recorded).collect()

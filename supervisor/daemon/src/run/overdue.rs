@@ -12,6 +12,7 @@ use rustix::process::Signal;
 use shim::rundir::{Cause, OverdueRecord, ProcessStat, RunDir, StopRequest, VERSION, boottime_us};
 use tokio::time::{Instant, timeout};
 
+use super::followed::{Followed, due_us};
 use super::key::TaskKey;
 use host::watch::Watched;
 
@@ -36,13 +37,21 @@ enum Doing {
 }
 
 /// Makes sure that a shim ends its run at its deadline.
-pub(super) async fn at_deadline(key: &TaskKey, dir: &RunDir, shim: &Watched) -> Infallible {
-    let read = dir.clone();
-    let spec = tokio::task::spawn_blocking(move || read.spec()).await;
-    if let Ok(Ok(spec)) = spec
-        && let Some(deadline) = spec.deadline_us
-    {
-        let due = deadline.saturating_add(spec.grace_ms.saturating_mul(1000));
+pub(super) async fn at_deadline(
+    key: &TaskKey,
+    dir: &RunDir,
+    shim: &Watched,
+    followed: Option<&Followed>,
+) -> Infallible {
+    let due = match followed {
+        Some(followed) => followed.due_us,
+        None => {
+            let read = dir.clone();
+            let spec = tokio::task::spawn_blocking(move || read.spec()).await;
+            spec.ok().and_then(Result::ok).and_then(|spec| due_us(&spec))
+        }
+    };
+    if let Some(due) = due {
         let time_to = |now: u64| Duration::from_micros(due.saturating_sub(now));
         // Sleeping uses a clock that stops during suspend; the deadline's clock does not. So the rest is computed
         // again.

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::attempt::{Attempt, Terms};
 use super::claim::claim;
 use super::context::{Context, RETRY};
-use super::end_run::{conclude, fail_to_start};
+use super::end_run::{ShimFate, conclude, fail_to_start};
 use super::fault::LaunchError;
 use super::key::TaskKey;
 use super::launch::{self, Launch};
@@ -108,7 +108,9 @@ pub(crate) async fn run_task(
             Ok(watched) => {
                 let watched = Arc::new(watched);
                 announce(&context, &key, &watched, &launch).await;
-                let live = WatchedRun { key: &key, run: run.id, dir: &launch.dir, watched: &watched };
+                let followed = Some(&launch.followed);
+                let live =
+                    WatchedRun { key: &key, run: run.id, dir: &launch.dir, watched: &watched, followed };
                 if let Err(error) = listen::until_ended(&context, &board, live).await {
                     tracing::error!(task = %key, %error, "watch_failed");
                 }
@@ -141,7 +143,8 @@ pub(crate) async fn run_task(
         }
         Err(error) => tracing::error!(task = %key, %error, "reap_failed"),
     }
-    conclude(&context, &board, &key, &run, &terms, shim).await;
+    let fate = ShimFate { shim, launched: Some(&launch) };
+    conclude(&context, &board, &key, &run, &terms, fate).await;
     context.refill();
 }
 
@@ -156,7 +159,7 @@ pub(crate) async fn adopt(
 ) {
     watch_to_end(&context, &board, &key, &run, ending.as_ref()).await;
     failpoint::pass("after-exit");
-    conclude(&context, &board, &key, &run, &terms, Shim::Unseen).await;
+    conclude(&context, &board, &key, &run, &terms, ShimFate::UNSEEN).await;
 }
 
 async fn announce(context: &Context, key: &TaskKey, watched: &Arc<Watched>, launch: &Launch) {

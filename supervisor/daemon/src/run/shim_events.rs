@@ -3,7 +3,7 @@
 use std::os::unix::net::UnixDatagram as StdUnixDatagram;
 use std::sync::Arc;
 
-use kernel::RunId;
+use kernel::{Run, RunId};
 use rustix::net::SocketType;
 use shim::rundir::RunDir;
 use tokio::net::UnixDatagram;
@@ -17,6 +17,7 @@ use super::unkillable::tell_unkillable;
 use base::failure::Failure;
 use base::paths::Root;
 use host::socket_file;
+use service::BoardHandle;
 
 /// Notification from a shim: only a hint, because the run directory holds the facts.
 #[derive(serde::Deserialize)]
@@ -77,28 +78,49 @@ pub(crate) fn listen_to_shims(
 }
 
 async fn hear(context: Arc<Context>, event: ShimEvent) {
+    if let Some(heard) = context.host.heard_runs.find(&event.board, RunId(event.run)) {
+        match event.what {
+            News::Messages => return context.wakeups.notify(&heard.key),
+            News::Started | News::Other => {
+                heard.started.notify_one();
+                return context.refill();
+            }
+            News::Unkillable => {}
+        }
+    }
+    let Some(FoundRun { board, key, run, dir }) = look_up(&context, &event) else { return };
+    match event.what {
+        News::Messages => context.wakeups.notify(&key),
+        News::Unkillable => tell_unkillable(&context, &board, &key, &run, &dir).await,
+        News::Started | News::Other => {
+            tell_started(&context, &board, &key, run.id, &dir).await;
+            context.refill();
+        }
+    }
+}
+
+/// A run that a notification names.
+struct FoundRun {
+    board: Arc<BoardHandle>,
+    key: TaskKey,
+    run: Run,
+    dir: RunDir,
+}
+
+/// Looks for the run of a notification on all boards.
+fn look_up(context: &Context, event: &ShimEvent) -> Option<FoundRun> {
     for name in context.service.board_names().unwrap_or_default() {
         let Ok(board) = context.service.board(&name) else { continue };
         let same = board.readers().with(|view| view.board_id()).is_ok_and(|id| id.to_string() == event.board);
         if !same {
             continue;
         }
-        let run = RunId(event.run);
-        if let Ok(Some(run)) = board.readers().with(|view| view.run(run))
-            && let Ok(dir) = RunDir::open(&context.host.root.run_dir(&name, run.id))
-        {
-            let key = TaskKey { board: name, task: run.task_id.clone() };
-            match event.what {
-                News::Messages => context.wakeups.notify(&key),
-                News::Unkillable => tell_unkillable(&context, &board, &key, &run, &dir).await,
-                News::Started | News::Other => {
-                    tell_started(&context, &board, &key, &run, &dir).await;
-                    context.refill();
-                }
-            }
-        }
-        return;
+        let run = board.readers().with(|view| view.run(RunId(event.run))).ok().flatten()?;
+        let dir = RunDir::open(&context.host.root.run_dir(&name, run.id)).ok()?;
+        let key = TaskKey { board: name, task: run.task_id.clone() };
+        return Some(FoundRun { board, key, run, dir });
     }
+    None
 }
 
 #[cfg(test)]

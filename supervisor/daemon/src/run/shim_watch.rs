@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Clock, Run, SystemClock, Timestamp};
+use kernel::{Board, Clock, Run, RunId, SystemClock, Timestamp};
 use shim::rundir::{LockState, RunDir, StartedRecord, StopRequest};
 
 use super::context::{Context, RETRY};
@@ -45,9 +45,9 @@ pub(crate) async fn watch_to_end(
                 if let Some(request) = ending {
                     stop(context, key.clone(), &shim, request);
                 }
-                tell_started(context, board, key, run, &dir).await;
+                tell_started(context, board, key, run.id, &dir).await;
                 tell_unkillable(context, board, key, run, &dir).await;
-                let live = WatchedRun { key, run: run.id, dir: &dir, watched: &watched };
+                let live = WatchedRun { key, run: run.id, dir: &dir, watched: &watched, followed: None };
                 let ended = listen::until_ended(context, board, live);
                 if let Err(error) = ended.await {
                     tracing::error!(task = %key, %error, "watch_failed");
@@ -100,29 +100,77 @@ fn begun_at(record: &StartedRecord, clock: &impl Clock) -> Timestamp {
     clock.now().before(ago)
 }
 
-/// Records the start of a run's command, and shows it. The owner loop gets it as news once in the life of the run.
+/// Start of a run's command, as its shim has recorded it.
+#[derive(Clone, Debug)]
+pub(super) struct CommandStart {
+    record: StartedRecord,
+    /// Report of the enforced sandbox.
+    sandbox: serde_json::Value,
+    is_of_this_boot: bool,
+    /// True if this daemon launched the run and has not told the owner loop of its start.
+    is_untold: bool,
+}
+
+/// Result of recording the start of a command on its board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StartRecord {
+    /// The board has it now.
+    First,
+    /// The board had it already.
+    Known,
+}
+
+impl CommandStart {
+    /// Reads the record of a run's shim; none if the command was not started, or the record cannot be read.
+    pub(super) fn read(dir: &RunDir, boot_id: &str) -> Option<Self> {
+        let record = dir.started().ok().flatten()?;
+        let sandbox = serde_json::to_value(&record.report).unwrap_or_default();
+        let is_of_this_boot = dir.pid().is_ok_and(|pid| pid.is_some_and(|pid| pid.boot_id == boot_id));
+        Some(CommandStart { record, sandbox, is_of_this_boot, is_untold: false })
+    }
+
+    /// Marks the start as news for the owner loop, even if the board has it.
+    pub(super) fn untold(self) -> Self {
+        CommandStart { is_untold: true, ..self }
+    }
+
+    /// Records the start on the board of an open run.
+    pub(super) fn record(&self, board: &mut Board<'_>, run: RunId) -> Result<StartRecord, kernel::Error> {
+        let is_first = board.record_spawned(run, self.record.worker.pid, &self.sandbox)?;
+        Ok(if is_first { StartRecord::First } else { StartRecord::Known })
+    }
+
+    /// Returns the report of the start for the owner loop.
+    pub(super) fn report(self, recorded: StartRecord) -> Report {
+        let is_news = (self.is_untold || recorded == StartRecord::First) && self.is_of_this_boot;
+        let started_at = is_news.then(|| begun_at(&self.record, &SystemClock));
+        Report::Started(Box::new(self.record), started_at)
+    }
+}
+
+/// Records the start of a run's command, and shows it. The owner loop gets it as news once in the life of the run. Returns
+/// true if the owner loop knows of the start now.
 pub(crate) async fn tell_started(
     context: &Context,
     board: &BoardHandle,
     key: &TaskKey,
-    run: &Run,
+    run: RunId,
     dir: &RunDir,
-) {
-    let Ok(Some(record)) = dir.started() else { return };
-    let id = run.id;
-    let pid = record.worker.pid;
-    let report = serde_json::to_value(&record.report).unwrap_or_default();
-    let recorded = board.write(move |board| board.record_spawned(id, pid, &report)).await;
+) -> bool {
+    let Some(start) = CommandStart::read(dir, &context.host.boot_id) else { return false };
+    let (id, written) = (run, start.clone());
+    let recorded = board.write(move |board| written.record(board, id)).await;
     match recorded {
-        Ok(is_first) => {
+        Ok(recorded) => {
             failpoint::pass("after-started");
-            let is_of_this_boot =
-                || dir.pid().is_ok_and(|pid| pid.is_some_and(|pid| pid.boot_id == context.host.boot_id));
-            let started_at = (is_first && is_of_this_boot()).then(|| begun_at(&record, &SystemClock));
-            context.tell(key, Report::Started(Box::new(record), started_at)).await;
+            context.tell(key, start.report(recorded)).await;
+            true
         }
-        Err(error) if error.code == Code::Conflict => {}
-        Err(error) => tracing::warn!(task = %key, %error, "start_not_recorded"),
+        Err(error) if error.code == Code::Conflict => false,
+        Err(error) => {
+            tracing::warn!(task = %key, %error, "start_not_recorded");
+            false
+        }
     }
 }
 
