@@ -106,7 +106,9 @@ impl Lease {
         let locked = match lock::take(&path, File::try_lock) {
             Ok(locked) => locked,
             Err(source) => {
-                above.iter().for_each(|file| drop(file.unlock()));
+                for file in &above {
+                    drop(file.unlock());
+                }
                 let is_taken = source.kind() == io::ErrorKind::WouldBlock;
                 return if is_taken { Ok(None) } else { Err(LeaseError::Lock { path, source }) };
             }
