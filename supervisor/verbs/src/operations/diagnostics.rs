@@ -21,7 +21,7 @@ use upkeep::diagnosis;
 A problem of no single task has a row too: `root` in the list, and in JSON a
 null task_id and status. Of the tasks, 100 of each kind are examined: the ready
 ones that waited longest, the most important blocked ones, those with the most
-failures and those that are most overdue.
+failures, some that were blocked before and those that are most overdue.
 
 Examples:
   supervisor diagnostics
