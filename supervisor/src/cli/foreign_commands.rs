@@ -215,7 +215,7 @@ mod tests {
         for (foreign, ours) in FOREIGN {
             match foreign.split_once(' ') {
                 Some((first, _)) => {
-                    assert!(command.find_subcommand(first).is_some(), "{first} is no command")
+                    assert!(command.find_subcommand(first).is_some(), "{first} is no command");
                 }
                 None => assert!(command.find_subcommand(foreign).is_none(), "{foreign} is a command"),
             }

@@ -100,8 +100,14 @@ pub(super) async fn conclude(
 ) {
     // The board may have more of the run by now than at its claim.
     let learnt = board.readers().with(|view| view.expect_run(run.id)).unwrap_or_else(|_| run.clone());
-    let cgroup = launched.map(|launch| launch.cgroup.clone());
-    let mut facts = facts_of(context, board, learnt, shim, cgroup);
+    let groups = match launched {
+        Some(launch) => {
+            let named = context.host.named_group(board.name(), run.id);
+            named.into_iter().chain(launch.cgroup.clone()).collect()
+        }
+        None => context.host.groups(board.name(), run.id),
+    };
+    let mut facts = facts_of(context, board, learnt, shim, groups);
     let mut reported = false;
     let mut trouble = EndDelay::new(context, board, key, run);
     let (mut leftover, mut records) = (None, None);
@@ -207,21 +213,14 @@ impl ShimFate<'_> {
     pub(super) const UNSEEN: Self = ShimFate { shim: Shim::Unseen, launched: None };
 }
 
-/// Collects the known facts of a run before its directory is read. `cgroup` is the group that this daemon gave the run, if it
-/// launched the run.
+/// Collects the known facts of a run before its directory is read. `groups` are the cgroups that may belong to it.
 fn facts_of(
     context: &Context,
     board: &BoardHandle,
     run: Run,
     shim: Shim,
-    cgroup: Option<Option<PathBuf>>,
+    groups: BTreeSet<PathBuf>,
 ) -> RunFacts {
-    let groups = match cgroup {
-        Some(given) => {
-            context.host.named_group(board.name(), run.id).into_iter().chain(given).collect::<BTreeSet<_>>()
-        }
-        None => context.host.groups(board.name(), run.id),
-    };
     // The path of a scratch directory is recorded with the claim; another path only after preparation of the workspace.
     let scratch = context.host.root.workspaces(board.name());
     let is_prepared = |path: &String| !Path::new(path).starts_with(&scratch);
@@ -245,7 +244,8 @@ pub(crate) async fn end_survivors(context: &Context, runs: Vec<(BoardName, RunId
     for (name, id) in runs {
         let Ok(board) = context.service.board(&name) else { continue };
         let Ok(run) = board.readers().with(|view| view.expect_run(id)) else { continue };
-        let facts = facts_of(context, &board, run, Shim::Unseen, None);
+        let groups = context.host.groups(board.name(), run.id);
+        let facts = facts_of(context, &board, run, Shim::Unseen, groups);
         // Each takes a limited time, and they run in parallel.
         ends.spawn_blocking(move || (name, id, evidence_of_life::clear(&facts, Records::Needed)));
     }

@@ -398,13 +398,21 @@ struct Places {
     board: BoardId,
     run: RunId,
     home: PathBuf,
-    /// User of the worker; none if it was not recorded.
-    noted: Option<Option<Identity>>,
+    owner: HomeOwner,
     groups: BTreeSet<PathBuf>,
     /// Directory of the board's scratch workspaces.
     workspaces: PathBuf,
     /// Name of the task's scratch workspace.
     workspace: Option<Name>,
+}
+
+/// Owner of the private places of a run.
+#[derive(Clone, Copy, Debug)]
+enum HomeOwner {
+    /// User of the worker; none if it is the daemon's.
+    Recorded(Option<Identity>),
+    /// The run ended before its user was recorded.
+    Unknown,
 }
 
 /// A place that stays, for a reason.
@@ -425,7 +433,10 @@ impl Places {
             board: board.id(),
             run,
             home: host.root.run_home(name, run),
-            noted: records.run_state.as_ref().map(RunState::identity),
+            owner: records
+                .run_state
+                .as_ref()
+                .map_or(HomeOwner::Unknown, |state| HomeOwner::Recorded(state.identity())),
             groups: host.named_group(name, run).into_iter().chain(recorded).collect(),
             workspaces: host.root.workspaces(name),
             workspace: Name::new(key.task.as_str()).ok(),
@@ -463,10 +474,10 @@ impl Places {
             stays.extend(done.err().map(|leftover| Remaining { event, path: path.to_owned(), leftover }));
         };
         // First the home, which holds copies of logins and secrets.
-        let home = match self.noted {
+        let home = match self.owner {
             _ if !self.home.exists() => Ok(()),
-            Some(identity) => remove::remove_private(&self.home, identity),
-            None => remove::remove_forgotten(&self.home),
+            HomeOwner::Recorded(identity) => remove::remove_private(&self.home, identity),
+            HomeOwner::Unknown => remove::remove_forgotten(&self.home),
         };
         keep("home_not_removed", &self.home, home);
         for group in self.groups.iter().filter(|group| group.exists()) {

@@ -169,7 +169,6 @@ pub(crate) fn prepare(
     failpoint::pass("after-prepare");
     let dir = RunDir::create(&path, &spec).map_err(|e| LaunchError::system(STAGE, &e))?;
     failpoint::pass("after-run-dir");
-    let lane = named_hosts(order);
     // Written before the shim starts: the end of the run depends on it.
     let run_state = RunState {
         rules: EndingRules::of_run(&order.lane, order.run.purpose, session),
@@ -181,15 +180,15 @@ pub(crate) fn prepare(
         reviewer: order.config.review.profile.clone(),
         retained,
         pool_claim: order.resources.clone(),
-        lane: lane.clone(),
+        lane: named_hosts(order),
         failure_limit: order.limits.failure_limit,
     };
     run_state.write(&path).map_err(|e| LaunchError::system(STAGE, &e))?;
     let key = TaskKey { board: order.board.clone(), task: order.task.id.clone() };
-    let heard = host.heard_runs.add(order.board_id, order.run.id, key);
-    let followed = Followed::new(&spec, &run_state.rules, heard);
+    let followed =
+        Followed::new(&spec, &run_state.rules, host.heard_runs.add(order.board_id, order.run.id, key));
     authorities::make(&order.policy, order.run.id, &path, &private.home)?;
-    let policy = order.policy.clone();
+    let (policy, lane) = (order.policy.clone(), run_state.lane);
     Ok(Launch { dir, prepared, identity, deadline_us, cgroup, policy, lane, followed, spare })
 }
 

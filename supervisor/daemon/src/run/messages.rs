@@ -38,13 +38,12 @@ pub(super) async fn deliver(
     WatchedRun { key, run, dir, watched, followed }: WatchedRun<'_>,
 ) -> Infallible {
     let wakeup = context.wakeups.register(key);
-    let takes_messages = match followed {
-        Some(followed) => followed.takes_messages,
-        None => {
-            let dir = dir.clone();
-            let spec = tokio::task::spawn_blocking(move || dir.spec()).await;
-            spec.is_ok_and(|spec| spec.is_ok_and(|spec| followed::takes_messages(&spec)))
-        }
+    let takes_messages = if let Some(followed) = followed {
+        followed.takes_messages
+    } else {
+        let dir = dir.clone();
+        let spec = tokio::task::spawn_blocking(move || dir.spec()).await;
+        spec.is_ok_and(|spec| spec.is_ok_and(|spec| followed::takes_messages(&spec)))
     };
     if !takes_messages {
         return std::future::pending().await;

@@ -43,13 +43,12 @@ pub(super) async fn at_deadline(
     shim: &Watched,
     followed: Option<&Followed>,
 ) -> Infallible {
-    let due = match followed {
-        Some(followed) => followed.due_us,
-        None => {
-            let read = dir.clone();
-            let spec = tokio::task::spawn_blocking(move || read.spec()).await;
-            spec.ok().and_then(Result::ok).and_then(|spec| due_us(&spec))
-        }
+    let due = if let Some(followed) = followed {
+        followed.due_us
+    } else {
+        let read = dir.clone();
+        let spec = tokio::task::spawn_blocking(move || read.spec()).await;
+        spec.ok().and_then(Result::ok).and_then(|spec| due_us(&spec))
     };
     if let Some(due) = due {
         let time_to = |now: u64| Duration::from_micros(due.saturating_sub(now));

@@ -144,7 +144,7 @@ pub(crate) async fn run_task(
         Err(error) => tracing::error!(task = %key, %error, "reap_failed"),
     }
     let fate = ShimFate { shim, launched: Some(&launch) };
-    conclude(&context, &board, &key, &run, &terms, fate).await;
+    Box::pin(conclude(&context, &board, &key, &run, &terms, fate)).await;
     context.refill();
 }
 
@@ -159,7 +159,7 @@ pub(crate) async fn adopt(
 ) {
     watch_to_end(&context, &board, &key, &run, ending.as_ref()).await;
     failpoint::pass("after-exit");
-    conclude(&context, &board, &key, &run, &terms, ShimFate::UNSEEN).await;
+    Box::pin(conclude(&context, &board, &key, &run, &terms, ShimFate::UNSEEN)).await;
 }
 
 async fn announce(context: &Context, key: &TaskKey, watched: &Arc<Watched>, launch: &Launch) {

@@ -238,7 +238,7 @@ pub enum ImportSource {
     Lines(Box<dyn BufRead + Send>),
     /// A board of `hermes kanban`.
     Peer {
-        board: PeerBoard,
+        board: Box<PeerBoard>,
         /// Path of its database.
         database: PathBuf,
         /// Private directory with the copy of the database that is read.
@@ -280,6 +280,6 @@ impl ImportSource {
                 _ => failure.hint(THEIR_PLACE),
             }
         })?;
-        Ok(ImportSource::Peer { board: peer, database: path.to_owned(), copy: scratch })
+        Ok(ImportSource::Peer { board: Box::new(peer), database: path.to_owned(), copy: scratch })
     }
 }
