@@ -24,7 +24,6 @@ use super::records::Records;
 use super::release::{EndDelay, Next};
 use super::report::{Ended, Report};
 use super::rest::{self, EndedWorktree};
-use super::run_state::RunState;
 use super::seal;
 use super::shim_watch::{CommandStart, StartRecord};
 use crate::gc::{self, CollectResult};
@@ -398,7 +397,7 @@ struct Places {
     board: BoardId,
     run: RunId,
     home: PathBuf,
-    owner: HomeOwner,
+    user: WorkerUser,
     groups: BTreeSet<PathBuf>,
     /// Directory of the board's scratch workspaces.
     workspaces: PathBuf,
@@ -406,12 +405,12 @@ struct Places {
     workspace: Option<Name>,
 }
 
-/// Owner of the private places of a run.
+/// User of a run's worker, who owns the private places of the run.
 #[derive(Clone, Copy, Debug)]
-enum HomeOwner {
-    /// User of the worker; none if it is the daemon's.
+enum WorkerUser {
+    /// None if it is the user of the daemon.
     Recorded(Option<Identity>),
-    /// The run ended before its user was recorded.
+    /// The run ended before the user was recorded.
     Unknown,
 }
 
@@ -433,10 +432,10 @@ impl Places {
             board: board.id(),
             run,
             home: host.root.run_home(name, run),
-            owner: records
+            user: records
                 .run_state
                 .as_ref()
-                .map_or(HomeOwner::Unknown, |state| HomeOwner::Recorded(state.identity())),
+                .map_or(WorkerUser::Unknown, |state| WorkerUser::Recorded(state.identity())),
             groups: host.named_group(name, run).into_iter().chain(recorded).collect(),
             workspaces: host.root.workspaces(name),
             workspace: Name::new(key.task.as_str()).ok(),
@@ -474,10 +473,10 @@ impl Places {
             stays.extend(done.err().map(|leftover| Remaining { event, path: path.to_owned(), leftover }));
         };
         // First the home, which holds copies of logins and secrets.
-        let home = match self.owner {
+        let home = match self.user {
             _ if !self.home.exists() => Ok(()),
-            HomeOwner::Recorded(identity) => remove::remove_private(&self.home, identity),
-            HomeOwner::Unknown => remove::remove_forgotten(&self.home),
+            WorkerUser::Recorded(identity) => remove::remove_private(&self.home, identity),
+            WorkerUser::Unknown => remove::remove_forgotten(&self.home),
         };
         keep("home_not_removed", &self.home, home);
         for group in self.groups.iter().filter(|group| group.exists()) {

@@ -15,6 +15,7 @@ use super::evidence;
 use super::fault::LaunchError;
 use super::files;
 use super::followed::Followed;
+use super::heard_runs;
 use super::key::TaskKey;
 use super::login_shell;
 use super::order::{Host, Order};
@@ -184,12 +185,16 @@ pub(crate) fn prepare(
         failure_limit: order.limits.failure_limit,
     };
     run_state.write(&path).map_err(|e| LaunchError::system(STAGE, &e))?;
-    let key = TaskKey { board: order.board.clone(), task: order.task.id.clone() };
-    let followed =
-        Followed::new(&spec, &run_state.rules, host.heard_runs.add(order.board_id, order.run.id, key));
+    let followed = Followed::new(&spec, &run_state.rules, heard_run(host, order));
     authorities::make(&order.policy, order.run.id, &path, &private.home)?;
     let (policy, lane) = (order.policy.clone(), run_state.lane);
     Ok(Launch { dir, prepared, identity, deadline_us, cgroup, policy, lane, followed, spare })
+}
+
+/// Adds the run to the launched runs, whose shims notify the daemon.
+fn heard_run(host: &Host, order: &Order) -> heard_runs::Entry {
+    let key = TaskKey { board: order.board.clone(), task: order.task.id.clone() };
+    host.heard_runs.add(order.board_id, order.run.id, key)
 }
 
 /// Returns the hosts that a run's lane names. A check uses nothing of its lane.
