@@ -83,11 +83,11 @@ impl ApplyError {
     }
 
     /// Returns true if every run under the policy fails like this on this host, and not only the run in this context. Another
-    /// process may remove a path of the run between the plan and its mount.
+    /// process may remove or replace a path of the run between the plan and its mount.
     pub fn is_general(&self, context: &RunContext) -> bool {
         match self {
             Self::Workspace { .. } => false,
-            Self::View(error) => !error.missing().is_some_and(|path| context.has(path)),
+            Self::View(error) => !error.changed().is_some_and(|path| context.has(path)),
             _ => true,
         }
     }
@@ -185,7 +185,7 @@ mod tests {
     use crate::paths::PathError;
 
     #[test]
-    fn a_path_of_the_run_that_is_gone_concerns_its_run_alone() {
+    fn a_path_of_the_run_that_is_gone_or_another_concerns_its_run_alone() {
         let mut context = crate::run_context::bare(Path::new("/run"));
         let (at, source) = (PathBuf::from("/repository/.git/hooks"), PathBuf::from("/repository/.git/hooks"));
         context.arrangement.steps = vec![Arrange::Show { at, source }];
@@ -194,6 +194,9 @@ mod tests {
         };
         assert!(!failed("/repository/.git/hooks", Errno::NOENT));
         assert!(!failed("/run/ws/made", Errno::NOTDIR));
+        assert!(!failed("/repository/.git/hooks", Errno::STALE));
+        let linked = PathError::Linked { path: "/repository/.git/hooks".into() };
+        assert!(!ApplyError::View(linked.into()).is_general(&context));
         // Another reason, and a path of the policy, concern every run.
         assert!(failed("/repository/.git/hooks", Errno::PERM));
         assert!(failed("/usr", Errno::NOENT));

@@ -30,15 +30,15 @@ pub enum ProbeError {
 }
 
 impl ProbeError {
-    /// Returns the path that no longer exists, if the failure has this cause.
-    pub(crate) fn missing(&self) -> Option<&Path> {
+    /// Returns the path that another process has removed or replaced since it was opened, if the failure has this cause.
+    pub(crate) fn changed(&self) -> Option<&Path> {
         match self {
             Self::Mount(error) => {
-                let is_missing =
-                    matches!(error.source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
-                is_missing.then_some(&*error.path)
+                let kinds =
+                    [ErrorKind::NotFound, ErrorKind::NotADirectory, ErrorKind::StaleNetworkFileHandle];
+                kinds.contains(&error.source.kind()).then_some(&*error.path)
             }
-            Self::Path(error) => error.is_missing().then(|| error.path()),
+            Self::Path(error) => error.is_changed().then(|| error.path()),
             Self::Unavailable { .. } | Self::Namespace(_) => None,
         }
     }

@@ -42,6 +42,17 @@ impl PathError {
         }
     }
 
+    /// Returns true if the path is missing, or has become another file than the file that was opened.
+    pub(crate) fn is_changed(&self) -> bool {
+        match self {
+            Self::Open { source, .. } => {
+                matches!(*source, Errno::NOENT | Errno::NOTDIR | Errno::STALE | Errno::LOOP)
+            }
+            Self::Linked { .. } | Self::Planted { .. } | Self::Kind { .. } => true,
+            Self::NotAbsolute { .. } => false,
+        }
+    }
+
     pub(crate) fn is_missing(&self) -> bool {
         matches!(self, Self::Open { source: Errno::NOENT | Errno::NOTDIR, .. })
     }

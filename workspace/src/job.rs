@@ -24,6 +24,15 @@ use crate::uncommitted::Uncommitted;
 use crate::worktree::{Sealed, Worktree, WorktreeError};
 use crate::{directory, git, scratch, size, tree};
 
+/// Paths outside of its repository that a job needs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FurtherPaths {
+    /// Files to read.
+    pub read: Vec<PathBuf>,
+    /// Directories to read and write.
+    pub write: Vec<PathBuf>,
+}
+
 /// Request to a job process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -266,6 +275,32 @@ impl Job {
             | Self::MakeRepository { .. }
             | Self::FindIrregular { .. } => None,
         }
+    }
+
+    /// Takes the steps for which the job process has to see the whole host, before the process is confined: it removes locks
+    /// that a killed git has left in a worktree to prepare, and looks where the owner has moved a worktree. The process has
+    /// the user of the job by now.
+    ///
+    /// # Errors
+    /// [`WorktreeError::InUse`] if a live git has the worktree locked.
+    pub fn before_confinement(&self) -> Result<FurtherPaths, WorkspaceError> {
+        let mut further = FurtherPaths::default();
+        match self {
+            Self::PrepareWorktree { worktree, .. } => {
+                worktree.remove_stale_locks()?;
+                further.read.extend(worktree.moved_to().map(|tree| tree.join(".git")));
+            }
+            // The files that the worker wrote are made safe there.
+            Self::SealWorktree { worktree } => further.write.extend(worktree.moved_to()),
+            Self::CommitRest { worktree, .. }
+            | Self::RemoveWorktree { worktree, .. }
+            | Self::JudgeWorktree { worktree, .. }
+            | Self::Inspect { worktree } => {
+                further.read.extend(worktree.moved_to().map(|tree| tree.join(".git")));
+            }
+            _ => {}
+        }
+        Ok(further)
     }
 
     /// Returns the directory that the job names by its path; none for any other job.

@@ -70,7 +70,7 @@ pub use directory::DirectoryError;
 pub use error::{Failure, WorkspaceError};
 pub use git::{GitError, Layout, Shut, own_configuration};
 pub use irregular::{Irregular, IrregularKind};
-pub use job::{Effort, Job, Outcome};
+pub use job::{Effort, FurtherPaths, Job, Outcome};
 pub use lease::{FileIdentity, Lease, LeaseError, LeaseHolder, sweep as sweep_leases};
 pub use links::LinkError;
 pub use locks::LockError;

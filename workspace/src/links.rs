@@ -1,7 +1,7 @@
 //! Small files that connect a worktree with its repository. A worker can write all of them, so each is checked before git
 //! follows it.
 
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -48,12 +48,19 @@ impl Links {
         self.metadata.join("index").symlink_metadata().is_ok_and(|found| found.is_file())
     }
 
-    /// Returns the other working tree of this metadata, if its `.git` leads back to the metadata.
+    /// Returns the other working tree of this metadata, if its `.git` leads back to the metadata. A `.git` that exists and may
+    /// not be read counts as well.
     pub(crate) fn other_tree(&self) -> Option<PathBuf> {
         let file = resolved(&self.metadata, read(&self.metadata.join("gitdir"))?.as_str())?;
         let tree = file.parent()?.to_owned();
-        let back = read(&file)?.strip_prefix("gitdir:").and_then(|target| resolved(&tree, target.trim()))?;
-        (tree != self.tree && back == self.metadata).then_some(tree)
+        let leads_back = match read(&file) {
+            Some(text) => {
+                let target = text.strip_prefix("gitdir:").and_then(|target| resolved(&tree, target.trim()));
+                target.is_some_and(|target| target == self.metadata)
+            }
+            None => fs::File::open(&file).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied),
+        };
+        (tree != self.tree && leads_back).then_some(tree)
     }
 
     /// Writes each connecting file that is missing or wrong. All other files of the working tree stay.
@@ -191,6 +198,15 @@ fn put(path: &Path, content: &[u8]) -> std::io::Result<()> {
 /// Returns the trimmed text of a small regular file. A file of another type or above the limit counts as missing.
 pub(crate) fn read(path: &Path) -> Option<String> {
     read_up_to(path, LONGEST).map(|text| text.trim().to_owned())
+}
+
+/// Returns the `.git` directory of a repository, also if a link or a file `.git` leads to it; none if there is none.
+pub(crate) fn common_directory(repository: &Path) -> Option<PathBuf> {
+    let dot_git = repository.join(".git").canonicalize().ok()?;
+    if dot_git.is_dir() {
+        return Some(dot_git);
+    }
+    read(&dot_git)?.strip_prefix("gitdir:").and_then(|target| resolved(repository, target.trim()))
 }
 
 /// Returns the text of a regular file that may be large, such as settings or all references of a repository.

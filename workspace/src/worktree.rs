@@ -39,7 +39,7 @@ pub(crate) use self::worker_references::forget_references;
 use crate::author::Author;
 use crate::base::Base;
 use crate::git::{Source, overrides};
-use crate::links::Links;
+use crate::links::{self, Links};
 use crate::locks::{self, Surroundings};
 use crate::name::Name;
 use crate::open::{self, OpenError};
@@ -114,7 +114,7 @@ impl Worktree {
         let links = self.links(&source, &directory);
         let mut note = Note::take(&directory, &self.id)?;
         let whole = !note.incomplete && holds_something(&links.tree)?;
-        let stale = self.remove_stale_locks(&source, &links)?;
+        let stale = self.remove_locks_of(&links)?;
         if whole {
             self.disarm(&links)?;
         }
@@ -172,16 +172,36 @@ impl Worktree {
         if has_tree { private.publish(source).map(drop) } else { private.publish_commits(source).map(drop) }
     }
 
-    /// Removes lock files that a killed git has left. Returns true if there were any.
-    fn remove_stale_locks(&self, source: &Source, links: &Links) -> Result<bool, WorktreeError> {
-        let branch = source.heads(PREFIX).join(format!("{}.lock", self.id));
+    /// Removes lock files that a killed git has left. Returns true if there were any. A process that is confined to the
+    /// repository does not see which processes use them, so a job process calls this before it confines itself.
+    ///
+    /// # Errors
+    /// [`WorktreeError::InUse`] if a live process may have one of them.
+    pub(crate) fn remove_stale_locks(&self) -> Result<bool, WorktreeError> {
+        self.unopened_links().map_or(Ok(false), |links| self.remove_locks_of(&links))
+    }
+
+    fn remove_locks_of(&self, links: &Links) -> Result<bool, WorktreeError> {
+        let branch = links.common.join(format!("refs/heads/{PREFIX}/{}.lock", self.id));
         let found = [links.metadata.join("index.lock"), links.metadata.join("HEAD.lock"), branch];
         let around = Surroundings {
             tree: &links.tree,
-            shared: [&source.root, &source.common],
+            shared: [&self.repository, &links.common],
             worktrees: &self.directory(),
         };
         Ok(locks::remove_stale(&found, &around)?)
+    }
+
+    /// Returns the working tree to which the owner of the repository has moved the worktree; none if it is in its place.
+    pub(crate) fn moved_to(&self) -> Option<PathBuf> {
+        self.unopened_links()?.other_tree()
+    }
+
+    /// Finds the metadata of the worktree without reading the repository's settings; none without a repository.
+    fn unopened_links(&self) -> Option<Links> {
+        let common = links::common_directory(&self.repository)?;
+        let metadata = common.join("worktrees").join(self.id.as_str());
+        Some(Links { tree: self.path(), metadata, common })
     }
 
     /// Removes the remains of a preparation, which contain no work, so that the worktree can be made anew.

@@ -129,8 +129,11 @@ impl Private<'_> {
             // Other members of the group read the metadata of all worktrees when they pack or check the repository.
             let failed = |source| WorktreeError::Private { path: written.metadata.clone(), source };
             source.share(&written.metadata).map_err(failed)?;
-            // Another process has committed on a detached HEAD during the run.
-            if links::read(&self.links.metadata.join("HEAD")) != links::read(&self.head_as_given()) {
+            // Another process has committed on a detached HEAD during the run, or the worker has left a HEAD that had commits
+            // before the run.
+            let is_as_given =
+                links::read(&self.links.metadata.join("HEAD")) == links::read(&self.head_as_given());
+            if !is_as_given || !self.has_head_of_owner(source, &written) {
                 beside::keep_head(source, self.id, &self.links.metadata)?;
             }
             self.exchange(&written.metadata)?;
@@ -141,6 +144,21 @@ impl Private<'_> {
             Err(_) => path,
         };
         Ok(gone.into_iter().map(named).collect())
+    }
+
+    /// Returns true if the `HEAD` that the worker wrote contains the commits of the repository's own `HEAD` of the worktree.
+    fn has_head_of_owner(&self, source: &Source, written: &Links) -> bool {
+        let commit = |links: &Links| {
+            let head = links::read(&links.metadata.join("HEAD"))?;
+            match head.strip_prefix("ref:") {
+                Some(name) => source.git().refname_to_id(name.trim()).ok(),
+                None => Oid::from_str(&head).ok(),
+            }
+        };
+        let Some(given) = commit(self.links) else { return true };
+        commit(written).is_some_and(|written| {
+            written == given || source.git().graph_descendant_of(written, given).unwrap_or(false)
+        })
     }
 
     /// Makes the copy fit for the repository, with the repository's ties and settings.
@@ -174,7 +192,7 @@ impl Private<'_> {
         Ok(())
     }
 
-    /// Removes from the copy the locks of a killed git, and directories in place of the files that are written next.
+    /// Removes from the copy the locks that the worker has left, and directories in place of the files that are written next.
     fn clear_names(&self) -> std::io::Result<()> {
         for entry in fs::read_dir(self.metadata())? {
             let entry = entry?;
@@ -186,11 +204,9 @@ impl Private<'_> {
             let is_directory = entry.file_type()?.is_dir();
             if is_written && is_directory {
                 fs::remove_dir_all(entry.path())?;
-            } else if !is_directory && name.ends_with(".lock") {
-                fs::remove_file(entry.path())?;
             }
         }
-        Ok(())
+        remove_locks(&self.metadata(), DEPTH)
     }
 
     /// Puts the copy in place of the repository's own metadata, in one step if the file system supports that.
@@ -209,6 +225,23 @@ impl Private<'_> {
             Err(errno) => Err(failed(errno.into())),
         }
     }
+}
+
+/// Removes all entries whose names end in `.lock`, directories as well: git of the owner would fail at each of them. No name of
+/// git's own files and of its references ends so (git-check-ref-format(1)).
+fn remove_locks(dir: &Path, depth: usize) -> std::io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let is_directory = entry.file_type()?.is_dir();
+        let is_lock = entry.file_name().to_string_lossy().ends_with(".lock");
+        match (is_lock, is_directory) {
+            (true, true) => fs::remove_dir_all(entry.path())?,
+            (true, false) => fs::remove_file(entry.path())?,
+            (false, true) if depth > 0 => remove_locks(&entry.path(), depth - 1)?,
+            (false, _) => {}
+        }
+    }
+    Ok(())
 }
 
 /// Removes files that name missing or incomplete objects, because `git gc` and `git fetch` of the repository would fail

@@ -233,7 +233,7 @@ fn commits_that_another_process_made_on_the_head_of_the_worktree_are_kept() {
 }
 
 #[test]
-fn a_head_that_a_run_leaves_behind_is_no_other_processs() {
+fn commits_of_a_detached_head_that_a_later_run_leaves_are_kept() {
     let bench = Bench::new();
     let commit = bench.commit();
     let main = bench.fixture.git(&["rev-parse", "main"]);
@@ -241,9 +241,34 @@ fn a_head_that_a_run_leaves_behind_is_no_other_processs() {
     fs_err::write(bench.metadata.join("HEAD"), format!("{commit}\n")).unwrap();
     bench.worktree.seal().unwrap();
     bench.worktree.prepare(&Base::Head, None).unwrap();
-    fs_err::write(bench.metadata.join("HEAD"), "ref: refs/heads/task/t_1\n").unwrap();
+    // A run that goes on from them leaves nothing.
+    let next = bench.git(&["commit-tree", "-p", &commit, "-m", "next", "HEAD^{tree}"]);
+    fs_err::write(bench.metadata.join("HEAD"), format!("{next}\n")).unwrap();
     bench.worktree.seal().unwrap();
     assert_eq!(bench.fixture.git(&["for-each-ref", "refs/supervisor"]), "");
+    bench.worktree.prepare(&Base::Head, None).unwrap();
+    fs_err::write(bench.metadata.join("HEAD"), "ref: refs/heads/task/t_1\n").unwrap();
+    fs_err::remove_dir_all(bench.metadata.join("logs")).unwrap();
+    bench.worktree.seal().unwrap();
+    assert_eq!(bench.fixture.git(&["rev-parse", "refs/supervisor/t_1"]), next);
+}
+
+#[test]
+fn locks_that_a_run_leaves_stop_no_git_of_the_owner() {
+    let bench = Bench::new();
+    bench.commit();
+    for directory in ["HEAD.lock", "index.lock", "refs/bisect/x.lock"] {
+        fs_err::create_dir_all(bench.metadata.join(directory)).unwrap();
+    }
+    for file in ["logs/HEAD.lock", "refs/worktree/x.lock"] {
+        let path = bench.metadata.join(file);
+        fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+        fs_err::write(path, "").unwrap();
+    }
+    bench.worktree.seal().unwrap();
+    bench.fixture.git(&["gc", "-q", "--prune=now"]);
+    bench.fixture.git(&["reflog", "expire", "--expire=now", "--all"]);
+    bench.fixture.commit(&bench.path, "of the owner");
 }
 
 #[test]

@@ -89,11 +89,21 @@ impl Worktree {
 
     /// Takes over the commits of a run whose worktree the owner of the repository has removed or moved.
     fn seal_gone(&self, source: &Source, links: &Links) -> Result<Sealed, WorktreeError> {
+        let moved_to = links.other_tree();
+        // The files that the worker wrote are as dangerous at another path.
+        let closed = moved_to.as_deref().map_or_else(|| Ok(Vec::new()), aside::put_embedded);
+        let is_closed = closed.is_ok();
+        let mut set_aside = closed.unwrap_or_default();
+        let more = set_aside.len().saturating_sub(NAMED);
+        set_aside.truncate(NAMED);
         let private = self.private(links);
-        let Some(tip) = private.worker_tip() else { return Ok(Sealed::default()) };
+        let Some(tip) = private.worker_tip() else {
+            return Ok(Sealed { set_aside, more, ..Sealed::default() });
+        };
         let given = private.given();
         let departed = private.publish_commits(source)?;
-        if let Some(given) = given.filter(|_| links.other_tree().is_some()) {
+        // The index of a tree that is not safe stays without the entries by which git would follow its repositories.
+        if let Some(given) = given.filter(|_| moved_to.is_some() && is_closed) {
             // An unreadable index is left to the owner.
             source.shared(|| self.follow_branch(source, links, given)).unwrap_or_default();
         }
@@ -101,7 +111,8 @@ impl Worktree {
             path: links.tree.clone(),
             places: std::iter::once(self.branch()).chain(departed.head).collect::<Vec<_>>().join(" and "),
         });
-        Ok(Sealed { tip: Some(tip.to_string()), not_kept: Some(not_kept.to_string()), ..Sealed::default() })
+        let (tip, not_kept) = (Some(tip.to_string()), Some(not_kept.to_string()));
+        Ok(Sealed { set_aside, more, tip, not_kept, ..Sealed::default() })
     }
 
     /// Brings the index of a moved worktree to the new commit of its branch, if nothing was staged. The next `git commit`

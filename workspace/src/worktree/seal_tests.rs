@@ -151,6 +151,24 @@ fn a_repository_inside_a_worktree_is_out_of_gits_sight_and_is_kept() {
 
 /// A file that is absent from the index can be in it after the next `git reset`.
 #[test]
+fn a_repository_inside_a_worktree_that_its_owner_has_moved_is_out_of_sight_too() {
+    let bench = Bench::new();
+    bench.repository(&bench.tree.join("sub"));
+    let moved = bench.fixture.root.join("elsewhere");
+    bench.fixture.git(&["worktree", "move", bench.tree.to_str().unwrap(), moved.to_str().unwrap()]);
+    let sealed = bench.worktree.seal().unwrap();
+    assert_eq!(sealed.set_aside, [moved.join("sub/.git")]);
+    assert!(moved.join("sub/.git.untrusted").is_dir());
+    // The payload is at its new path, too.
+    fs_err::create_dir_all(bench.payload.parent().unwrap()).unwrap();
+    fs_err::copy(moved.join("payload"), &bench.payload).unwrap();
+    for args in [&["add", "-A"][..], &["status"]] {
+        bench.look(&moved, args);
+        assert!(!bench.mark.exists(), "git {args:?} runs it");
+    }
+}
+
+#[test]
 fn a_submodule_that_only_a_commit_or_nothing_names_is_out_of_sight_too() {
     let bench = Bench::new();
     let commit = bench.repository(&bench.tree.join("sub"));

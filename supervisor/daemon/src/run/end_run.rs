@@ -8,6 +8,7 @@ use kernel::{BoardName, EndCause, Ending, EventId, Run, RunId};
 use shim::rundir::{FailedStart, RunDir};
 
 use super::attempt::{Charge, Terms};
+use super::command_start::CommandStart;
 use super::context::{Context, RETRY};
 use super::denied_host::with_denied_host;
 use super::evidence_of_life::{self, Records};
@@ -21,7 +22,7 @@ use super::records::Records as EndRecords;
 use super::release::{EndDelay, Next, Release, is_decided, wait_for_release};
 use super::remaining_processes::Cleared;
 use super::report::Report;
-use super::shim_watch::{CommandStart, watch_to_end};
+use super::shim_watch::watch_to_end;
 use super::unkillable::Leftover;
 use service::BoardHandle;
 use setup::lanes::{Contact, not_before};

@@ -25,7 +25,7 @@ pub(crate) enum Fault {
     Environment(Environment),
     /// The host, which lacks a resource for now.
     Host,
-    /// Timing: another run still has the workspace.
+    /// Timing: another run, or a git of the repository's owner, still has the workspace.
     Moment,
     /// None: the run was given up during its preparation.
     Abandoned,
@@ -112,7 +112,9 @@ impl LaunchError {
             | Environment::Policy(_)
             | Environment::Root => false,
         };
-        let fault = if is_general {
+        let fault = if failure.cause.is_in_use() {
+            Fault::Moment
+        } else if is_general {
             Fault::Environment(place)
         } else if failure.cause.is_of_definition() {
             // Another try does not help: a person has to correct the task.

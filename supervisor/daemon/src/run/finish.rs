@@ -16,6 +16,7 @@ use shim::shortage::unless_short;
 use workspace::{Name, Uncommitted};
 
 use super::artifacts::{self, TakenFiles};
+use super::command_start::{CommandStart, StartRecord};
 use super::context::{Context, RETRY};
 use super::evidence;
 use super::key::TaskKey;
@@ -25,7 +26,6 @@ use super::release::{EndDelay, Next};
 use super::report::{Ended, Report};
 use super::rest::{self, EndedWorktree};
 use super::seal;
-use super::shim_watch::{CommandStart, StartRecord};
 use crate::gc::{self, CollectResult};
 use api::RunListeners;
 use base::exit::Code;

@@ -17,12 +17,12 @@ use shim::rundir::{RunDir, StopReason, StopRequest, VERSION};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use super::command_start::tell_started;
 use super::context::Context;
 use super::key::TaskKey;
 use super::messages::{self, WatchedRun};
 use super::overdue;
 use super::run_state::RunState;
-use super::shim_watch::tell_started;
 use host::watch::Watched;
 use service::BoardHandle;
 use setup::lanes::{EndingRules, SoFar, read_so_far};

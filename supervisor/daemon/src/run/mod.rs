@@ -6,6 +6,7 @@ mod authorities;
 mod claim;
 pub(super) mod claimed;
 pub(super) mod closed_paths;
+mod command_start;
 pub(super) mod context;
 mod denied_host;
 pub(super) mod diff;

@@ -10,9 +10,9 @@ use tokio::net::UnixDatagram;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::command_start::tell_started;
 use super::context::Context;
 use super::key::TaskKey;
-use super::shim_watch::tell_started;
 use super::unkillable::tell_unkillable;
 use base::failure::Failure;
 use base::paths::Root;

@@ -60,6 +60,11 @@ impl Cause {
         matches!(self, Self::Shortage | Self::NoProcess)
     }
 
+    /// Returns true if a live git of the repository's owner has the worktree to prepare locked.
+    pub fn is_in_use(self) -> bool {
+        self == Self::Workspace(workspace::Code::WorktreeLocked)
+    }
+
     /// Returns true if the definition of the task is at fault: the base branch of its worktree does not exist.
     pub fn is_of_definition(self) -> bool {
         self == Self::Workspace(workspace::Code::BaseBranchMissing)

@@ -76,16 +76,23 @@ fn answer(text: &str, parent: Option<Pid>) -> Reply {
             Err(e) => Reply::Failed(JobFailure::process(base::failure::with_causes(&e))),
         },
         // First the user, then the paths: they are opened with the user's rights.
-        Task::Work { identity, read, write, job } => {
+        Task::Work { identity, mut read, mut write, job } => {
             if let Err(failure) = become_another(Some(identity), parent) {
                 return Reply::Failed(failure);
+            }
+            match job.before_confinement() {
+                Ok(further) => {
+                    read.extend(further.read);
+                    write.extend(further.write);
+                }
+                Err(e) => return Reply::Failed(JobFailure::from(&e)),
             }
             if let Err(e) = policies::confine_paths(&read, &write) {
                 return Reply::Failed(JobFailure::process(base::failure::with_causes(&e)));
             }
             run(*job)
         }
-        Task::Here { read, write, job } => match confine_git(read, &write, &job) {
+        Task::Here { read, write, job } => match confine_git(read, write, &job) {
             Ok(()) => run(*job),
             Err(failure) => Reply::Failed(failure),
         },
@@ -111,12 +118,15 @@ fn answer(text: &str, parent: Option<Pid>) -> Reply {
 
 /// Confines git to its repository: a worker of the same user could have planted a configuration that leads git out of
 /// it.
-fn confine_git(mut read: Vec<PathBuf>, write: &[PathBuf], job: &Job) -> Result<(), JobFailure> {
+fn confine_git(mut read: Vec<PathBuf>, mut write: Vec<PathBuf>, job: &Job) -> Result<(), JobFailure> {
     if job.repository().is_none() || write.is_empty() || policies::Support::detect().landlock_abi == 0 {
         return Ok(());
     }
+    let further = job.before_confinement().map_err(|e| JobFailure::from(&e))?;
     read.extend(workspace::own_configuration());
-    policies::confine_paths(&read, write).map_err(|e| JobFailure::process(base::failure::with_causes(&e)))
+    read.extend(further.read);
+    write.extend(further.write);
+    policies::confine_paths(&read, &write).map_err(|e| JobFailure::process(base::failure::with_causes(&e)))
 }
 
 fn copy_out(taking: &Taking) -> Reply {
