@@ -136,10 +136,14 @@ fn a_daemon_that_dies_between_any_two_steps_of_a_check_loses_nothing_and_repeats
         "after-exit:4",
         "before-finish:4",
         "after-finish:4",
-        "committed:17",
+        "committed:11",
     ];
     for point in points {
         let fleet = Fleet::offline();
+        if point.starts_with("committed") {
+            // Runs that start or end together share a commit, so only runs in turn make a known number: at least two each.
+            fleet.configure("[limits]\nmax_running = 1\n");
+        }
         let check = "mkdir busy || exit 9; sleep 0.02; rmdir busy";
         let ids: Vec<String> =
             (0..4).map(|n| fleet.create(&format!("task {n}"), "true", &["--check", check])).collect();

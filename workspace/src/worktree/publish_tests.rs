@@ -248,7 +248,6 @@ fn commits_of_a_detached_head_that_a_later_run_leaves_are_kept() {
     assert_eq!(bench.fixture.git(&["for-each-ref", "refs/supervisor"]), "");
     bench.worktree.prepare(&Base::Head, None).unwrap();
     fs_err::write(bench.metadata.join("HEAD"), "ref: refs/heads/task/t_1\n").unwrap();
-    fs_err::remove_dir_all(bench.metadata.join("logs")).unwrap();
     bench.worktree.seal().unwrap();
     assert_eq!(bench.fixture.git(&["rev-parse", "refs/supervisor/t_1"]), next);
 }
