@@ -49,18 +49,31 @@ impl Links {
     }
 
     /// Returns the other working tree of this metadata, if its `.git` leads back to the metadata. A `.git` that exists and may
-    /// not be read counts as well.
+    /// not be read counts as well, so that no work is lost.
     pub(crate) fn other_tree(&self) -> Option<PathBuf> {
-        let file = resolved(&self.metadata, read(&self.metadata.join("gitdir"))?.as_str())?;
-        let tree = file.parent()?.to_owned();
-        let leads_back = match read(&file) {
-            Some(text) => {
-                let target = text.strip_prefix("gitdir:").and_then(|target| resolved(&tree, target.trim()));
-                target.is_some_and(|target| target == self.metadata)
-            }
-            None => fs::File::open(&file).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied),
+        let is_closed = |tree: &PathBuf| {
+            let opened = fs::File::open(tree.join(".git"));
+            opened.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
         };
-        (tree != self.tree && leads_back).then_some(tree)
+        self.named_tree().filter(|tree| self.leads_back_from(tree) || is_closed(tree))
+    }
+
+    /// Returns the working tree to which the owner of the repository has moved this one, if its `.git` proves it.
+    pub(crate) fn moved_tree(&self) -> Option<PathBuf> {
+        self.named_tree().filter(|tree| self.leads_back_from(tree))
+    }
+
+    /// Returns the other working tree that the metadata names.
+    fn named_tree(&self) -> Option<PathBuf> {
+        let file = resolved(&self.metadata, read(&self.metadata.join("gitdir"))?.as_str())?;
+        let tree = file.parent().filter(|_| file.ends_with(".git"))?;
+        (tree != self.tree).then(|| tree.to_owned())
+    }
+
+    fn leads_back_from(&self, tree: &Path) -> bool {
+        let written = read(&tree.join(".git")).unwrap_or_default();
+        let target = written.strip_prefix("gitdir:").and_then(|target| resolved(tree, target.trim()));
+        target.is_some_and(|target| target == self.metadata)
     }
 
     /// Writes each connecting file that is missing or wrong. All other files of the working tree stay.

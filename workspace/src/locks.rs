@@ -9,8 +9,8 @@ use fs_err as fs;
 
 /// Longest wait for a lock that another git has. Most are held for milliseconds.
 const LONGEST: Duration = Duration::from_secs(1);
-/// Pause between two looks.
-const PAUSE: Duration = Duration::from_millis(10);
+/// Pause between two looks, each of which reads the open files of all processes.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Reason why lock files were not removed.
 #[derive(Debug, thiserror::Error)]

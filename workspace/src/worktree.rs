@@ -194,7 +194,7 @@ impl Worktree {
 
     /// Returns the working tree to which the owner of the repository has moved the worktree; none if it is in its place.
     pub(crate) fn moved_to(&self) -> Option<PathBuf> {
-        self.unopened_links()?.other_tree()
+        self.unopened_links()?.moved_tree()
     }
 
     /// Finds the metadata of the worktree without reading the repository's settings; none without a repository.

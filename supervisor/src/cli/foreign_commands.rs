@@ -14,8 +14,8 @@ const RUN: &str = "run -- …";
 /// The tasks that are not over.
 const OPEN: &str = "supervisor list --status triage,todo,scheduled,ready,running,review,blocked";
 
-/// Subcommands of pueue, docker, gh, systemctl, kubectl or slurm, and the commands here with the same effect. Those of
-/// two words begin with a subcommand here. `{task}` stands for the task of the line.
+/// Subcommands of pueue, docker, gh, systemctl, kubectl or slurm, and the commands here with the same effect. An entry
+/// of two words begins with a subcommand here. `{task}` stands for the task of the line.
 const FOREIGN: [(&str, &[&str]); 60] = [
     ("add", &[CREATE, RUN]),
     ("cat", &["logs {task}"]),
